@@ -1,0 +1,45 @@
+# `make` lists the targets. Everything is installed into .venv, nothing outside this folder.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup train test quick check bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## make .venv and install the project with its tools
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "rejoinder needs Python 3.11 or newer; call make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+train: setup ## run the paper's experiment and leave a report
+	$(BIN)/rejoinder train paper --run runs/paper --overwrite
+	$(BIN)/rejoinder eval runs/paper --opponent random
+	$(BIN)/rejoinder eval runs/paper --opponent risk-aware
+	$(BIN)/rejoinder report runs/paper
+
+test: setup check ## lint, type-check and run all the tests
+	$(BIN)/python -m pytest
+
+quick: setup ## only the quick tests
+	$(BIN)/python -m pytest -m 'not slow'
+
+check: setup ## lint, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup ## side-by-side speed against OpenSpiel, and the engine's own
+	$(BIN)/rejoinder bench openspiel
+	$(BIN)/rejoinder bench kernel
+
+clean: ## remove .venv, caches and build products (not runs/)
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,280 @@
+"""The paper's rollout MCCFR (section 6): play game g, and learn from it.
+
+`play_game` is the worker's half. Both players learn. At every decision each available action is
+tried in N full-game rollouts, in which the acting player follows his latest policy and the others
+their average ones; regrets are the mean utilities less their mean under the latest policy, without
+reach weighting. The move then played is ε-greedy on the latest policy. The result, the *delta*, is
+one `entry` a decision, in order: a pure function of the run config, the policy and g.
+
+`fold` is the learner's half. It adds a delta to the table: decayed regret sums, regret matching
+with the game's clamps, the average policy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rejoinder.cfr.regret import match_clamped
+from rejoinder.cfr.table import EMPTY, Table, find, find_or_add, grown, table_of
+from rejoinder.games.contract import (
+    OVER,
+    apply,
+    current_player,
+    infoset_key,
+    legal_actions,
+    nth_action,
+    resolve,
+    resolve_chance,
+    start,
+    utility,
+)
+from rejoinder.jit import copy_record, kernel, lowest_bit, popcount, rule
+from rejoinder.rng import TRAINING, below, open_stream, uniform
+
+# Columns of a policy row.
+LATEST, AVERAGE = 0, 1
+
+# How past policies make the average one.
+BUFFER, UNIFORM, LINEAR = 0, 1, 2
+AVERAGING = {"buffer": BUFFER, "uniform": UNIFORM, "linear": LINEAR}
+
+
+def row_dtype(num_actions: int, buffer_size: int) -> np.dtype[Any]:
+    """An infoset as the learner knows it."""
+    return np.dtype(
+        [
+            ("key", "<u8"),
+            ("legal", "<u8"),  # mask of its actions
+            ("updates", "<i8"),
+            ("reach", "<f8"),  # sum of counterfactual reach over its visits
+            ("regret", "<f8", (num_actions,)),  # decayed sums
+            ("count", "<f8", (num_actions,)),  # decayed number of updates, for the mean regret
+            ("policy", "<f8", (2, num_actions)),  # LATEST and AVERAGE
+            ("weights", "<f8", (num_actions,)),  # sum of weighted policies (UNIFORM, LINEAR)
+            ("buffer", "<f8", (buffer_size, num_actions)),  # ring of recent policies (BUFFER)
+        ],
+        align=True,
+    )
+
+
+def policy_dtype(num_actions: int) -> np.dtype[Any]:
+    """An infoset as a worker needs it."""
+    return np.dtype([("key", "<u8"), ("policy", "<f8", (2, num_actions))], align=True)
+
+
+def entry_dtype(num_actions: int) -> np.dtype[Any]:
+    """One decision of a delta."""
+    return np.dtype(
+        [
+            ("key", "<u8"),
+            ("legal", "<u8"),
+            ("reach", "<f8"),  # probability of the others' moves and of chance up to here
+            ("regret", "<f8", (num_actions,)),  # of the legal actions; 0 elsewhere
+        ],
+        align=True,
+    )
+
+
+def policies(table: Table) -> Table:
+    """What workers need of the learner's table: a snapshot that later folds do not touch."""
+    n = table.size[0]
+    rows = np.empty(n, policy_dtype(table.rows.dtype["regret"].shape[0]))
+    rows["key"] = table.rows["key"][:n]
+    rows["policy"] = table.rows["policy"][:n]
+    return table_of(rows)
+
+
+def with_room(table: Table, entries: int) -> Table:
+    """The table, grown if `entries` new rows might not fit."""
+    while table.size[0] + entries > len(table.rows):
+        table = grown(table)
+    return table
+
+
+@kernel
+def play_game(
+    template: Any,
+    policy: Any,
+    states: Any,  # two scratch states: the game and a rollout
+    rng: Any,  # a scratch stream
+    seed: Any,
+    index: Any,
+    players: Any,
+    abstraction: Any,
+    rollouts: Any,
+    epsilon: Any,
+    entries: Any,  # out: the delta
+) -> Any:
+    """Play training game `index`; returns the number of entries (decisions) written."""
+    state, trial, random = states[0], states[1], rng[0]
+    open_stream(random, np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
+    copy_record(state, template[0])
+    start(state, index % players)
+    reach = np.ones(players, np.float64)
+    reach *= resolve_chance(state, random)
+    n = 0
+    while current_player(state) != OVER:
+        player = current_player(state)
+        legal = legal_actions(state, abstraction)
+        key = infoset_key(state, abstraction)
+        row = find(policy, key)
+        entry = entries[n]
+        n += 1
+        entry.key = key
+        entry.legal = legal
+        entry.reach = reach[player]
+        for a in range(len(entry.regret)):
+            entry.regret[a] = 0.0
+        if popcount(legal) > 1:  # a forced move has no regret
+            expected = 0.0
+            left = legal
+            while left:
+                a = lowest_bit(left)
+                left &= left - np.uint64(1)
+                value = 0.0
+                move = resolve(state, abstraction, a)
+                for _ in range(rollouts):
+                    copy_record(trial, state)
+                    apply(trial, move)
+                    resolve_chance(trial, random)
+                    _play_out(trial, policy, abstraction, player, random)
+                    value += utility(trial, player)
+                value /= rollouts
+                entry.regret[a] = value
+                expected += _probability(policy, row, legal, a) * value
+            left = legal
+            while left:
+                a = lowest_bit(left)
+                left &= left - np.uint64(1)
+                entry.regret[a] -= expected
+        if epsilon > 0.0 and uniform(random) < epsilon:
+            chosen = nth_action(legal, below(random, popcount(legal)))
+        else:
+            chosen = _sample(policy, row, LATEST, legal, random)
+        explored = epsilon / popcount(legal)
+        probability = explored + (1.0 - epsilon) * _probability(policy, row, legal, chosen)
+        for other in range(players):
+            if other != player:
+                reach[other] *= probability
+        apply(state, resolve(state, abstraction, chosen))
+        reach *= resolve_chance(state, random)
+    return n
+
+
+@rule
+def _play_out(state: Any, policy: Any, abstraction: Any, player: Any, rng: Any) -> None:
+    """Play to the end: `player` by his latest policy, the others by their average ones."""
+    mover = current_player(state)
+    while mover != OVER:
+        legal = legal_actions(state, abstraction)
+        if legal & (legal - np.uint64(1)):
+            row = find(policy, infoset_key(state, abstraction))
+            a = _sample(policy, row, LATEST if mover == player else AVERAGE, legal, rng)
+        else:
+            a = lowest_bit(legal)
+        apply(state, resolve(state, abstraction, a))
+        resolve_chance(state, rng)
+        mover = current_player(state)
+
+
+@rule
+def _sample(policy: Any, row: Any, column: Any, legal: Any, rng: Any) -> Any:
+    """An action by the row's policy; uniformly where the infoset is unknown."""
+    if row == EMPTY:
+        return nth_action(legal, below(rng, popcount(legal)))
+    probabilities = policy.rows[row].policy
+    u = uniform(rng)
+    chosen = lowest_bit(legal)
+    left = legal
+    while left:
+        a = lowest_bit(left)
+        left &= left - np.uint64(1)
+        p = probabilities[column, a]
+        if u >= 0.0 and p > 0.0:
+            chosen = a
+        u -= p
+    return chosen
+
+
+@rule
+def _probability(policy: Any, row: Any, legal: Any, action: Any) -> Any:
+    """Of an action under the latest policy."""
+    if row == EMPTY:
+        return 1.0 / popcount(legal)
+    return policy.rows[row].policy[LATEST, action]
+
+
+@kernel
+def fold(
+    table: Any,
+    entries: Any,
+    decay: Any,
+    averaging: Any,
+    never: Any,
+    passive: Any,
+) -> None:
+    """Add one delta to the learner's table, entry by entry (see `with_room`)."""
+    for e in range(len(entries)):
+        entry = entries[e]
+        row = table.rows[find_or_add(table, entry.key)]
+        legal = entry.legal
+        if row.updates == 0:
+            row.legal = legal
+            _set_uniform(row.policy, legal)
+        row.updates += 1
+        row.reach += entry.reach
+        left = legal
+        while left:
+            a = lowest_bit(left)
+            left &= left - np.uint64(1)
+            row.regret[a] = decay * row.regret[a] + entry.regret[a]
+            row.count[a] = decay * row.count[a] + 1.0
+        match_clamped(row.regret, legal, never, passive, row.policy[LATEST])
+        _average(row, averaging)
+
+
+@rule
+def _set_uniform(policy: Any, legal: Any) -> None:
+    share = 1.0 / popcount(legal)
+    for a in range(policy.shape[1]):
+        p = share if (legal >> np.uint64(a)) & np.uint64(1) else 0.0
+        policy[LATEST, a] = p
+        policy[AVERAGE, a] = p
+
+
+@rule
+def _average(row: Any, averaging: Any) -> None:
+    """Bring the average policy up to date with the latest one."""
+    latest = row.policy[LATEST]
+    average = row.policy[AVERAGE]
+    actions = len(latest)
+    if averaging == BUFFER:
+        size = len(row.buffer)
+        place = (row.updates - 1) % size
+        filled = min(row.updates, size)
+        for a in range(actions):
+            row.buffer[place, a] = latest[a]
+        for a in range(actions):
+            total = 0.0
+            for k in range(filled):
+                total += row.buffer[k, a]
+            average[a] = total / filled
+    else:
+        weight = 1.0 if averaging == UNIFORM else np.float64(row.updates)
+        total = 0.0
+        for a in range(actions):
+            row.weights[a] += weight * latest[a]
+            total += row.weights[a]
+        for a in range(actions):
+            average[a] = row.weights[a] / total
+
+
+def max_expected_regret(rows: Any) -> float:
+    """MER: the reach-weighted mean over infosets of the largest mean regret (section 2)."""
+    legal = (rows["legal"][:, None] >> np.arange(rows["regret"].shape[1], dtype=np.uint64)) & 1
+    count = np.where(rows["count"] > 0, rows["count"], 1.0)
+    largest = np.where(legal == 1, rows["regret"] / count, -np.inf).max(axis=1, initial=-np.inf)
+    reach = rows["reach"].sum()
+    return float((largest * rows["reach"]).sum() / reach) if reach > 0 else 0.0

@@ -1,0 +1,126 @@
+"""Agents that can sit at a table: random, hand-made, trained.
+
+An agent is a small value that compiled code understands: how it chooses, under which abstraction,
+by which policy. The same value plays matches in compiled code and single moves at a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rejoinder.cfr.rollout import AVERAGE, policy_dtype
+from rejoinder.cfr.table import EMPTY, Table, find, new_table
+from rejoinder.games.base import Abstraction, Game, States
+from rejoinder.games.contract import baseline, infoset_key, legal_actions, resolve
+from rejoinder.jit import kernel, lowest_bit, popcount, rule
+from rejoinder.rng import uniform
+
+# How an agent chooses.
+RANDOM, BASELINE, SAMPLE, ARGMAX = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Agent:
+    """Who plays. `policy` is empty for agents that need none."""
+
+    name: str
+    kind: int
+    abstraction: Abstraction
+    policy: Table
+
+    def probabilities(self, states: States) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """What it would do now, by action of its abstraction."""
+        out = np.zeros(len(self.abstraction.actions))
+        _fill(states, self.kind, self.abstraction.number, self.policy, out)
+        return out
+
+    def choose(self, states: States, rng: Any) -> int:
+        """The concrete move that it makes, with randomness from `rng`."""
+        weights = np.zeros(len(self.abstraction.actions))
+        move: int = _choose(states, self.kind, self.abstraction.number, self.policy, weights, rng)
+        return move
+
+
+def random_agent(game: Game) -> Agent:
+    """Uniform over the abstract actions."""
+    return _without_policy(game, "random", RANDOM)
+
+
+def baseline_agent(game: Game) -> Agent:
+    """The game's hand-made opponent (Monopoly Deal: risk-aware)."""
+    return _without_policy(game, "risk-aware", BASELINE)
+
+
+def trained_agent(name: str, abstraction: Abstraction, policy: Table, *, argmax: bool) -> Agent:
+    """Plays the average policy of a table: its most likely action, or a sample."""
+    return Agent(name, ARGMAX if argmax else SAMPLE, abstraction, policy)
+
+
+def _without_policy(game: Game, name: str, kind: int) -> Agent:
+    abstraction = game.default_abstraction
+    return Agent(name, kind, abstraction, new_table(policy_dtype(len(abstraction.actions)), 1))
+
+
+@rule
+def choose(state: Any, kind: Any, abstraction: Any, policy: Any, weights: Any, rng: Any) -> Any:
+    """The concrete move of an agent; `weights` is scratch with one place per action."""
+    fill(state, kind, abstraction, policy, weights)
+    legal = legal_actions(state, abstraction)
+    total = 0.0
+    left = legal
+    while left:
+        total += weights[lowest_bit(left)]
+        left &= left - np.uint64(1)
+    u = uniform(rng) * total
+    chosen = lowest_bit(legal)
+    left = legal
+    while left:
+        a = lowest_bit(left)
+        left &= left - np.uint64(1)
+        if u >= 0.0 and weights[a] > 0.0:
+            chosen = a
+        u -= weights[a]
+    return resolve(state, abstraction, chosen)
+
+
+@rule
+def fill(state: Any, kind: Any, abstraction: Any, policy: Any, weights: Any) -> None:
+    """Write an agent's weight of every action."""
+    legal = legal_actions(state, abstraction)
+    row = EMPTY
+    if kind >= SAMPLE:
+        row = find(policy, infoset_key(state, abstraction))
+    if kind == BASELINE:
+        baseline(state, abstraction, weights)
+        return
+    for a in range(len(weights)):
+        weights[a] = np.float64((legal >> np.uint64(a)) & np.uint64(1))
+        if row != EMPTY:
+            weights[a] *= policy.rows[row].policy[AVERAGE, a]
+    if kind == ARGMAX and row != EMPTY:
+        best = lowest_bit(legal)
+        for a in range(len(weights)):
+            if weights[a] > weights[best]:
+                best = a
+        for a in range(len(weights)):
+            weights[a] = np.float64(a == best)
+
+
+@kernel
+def _choose(
+    states: Any, kind: Any, abstraction: Any, policy: Any, weights: Any, rng: Any
+) -> Any:
+    return choose(states[0], kind, abstraction, policy, weights, rng[0])
+
+
+@kernel
+def _fill(states: Any, kind: Any, abstraction: Any, policy: Any, weights: Any) -> None:
+    fill(states[0], kind, abstraction, policy, weights)
+    total = 0.0
+    for a in range(len(weights)):
+        total += weights[a]
+    for a in range(len(weights)):
+        weights[a] /= total

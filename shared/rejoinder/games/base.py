@@ -1,0 +1,87 @@
+"""A game as Python sees it: the names, rules and views around the compiled functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from rejoinder.games.contract import CONCRETE
+
+States: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # a one-element array of a game's state dtype
+JsonDict: TypeAlias = dict[str, Any]
+
+
+class Rules(BaseModel):
+    """The rules of a game that has none to choose; games with options derive from it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class Clamps:
+    """Action masks that a game gives to regret matching (none by default)."""
+
+    never: int = 0  # actions that get no weight
+    passive: int = 0  # actions that get none while an active one has positive regret
+
+
+@dataclass(frozen=True)
+class Abstraction:
+    """One way of looking at a game; `number` is what compiled code is told."""
+
+    name: str
+    number: int
+    actions: tuple[str, ...]
+    identifier: Callable[[int], str]  # infoset key → the name written to files
+    describe: Callable[[int], JsonDict]  # infoset key → what it says
+    clamps: Clamps = Clamps()
+
+
+@dataclass(frozen=True)
+class Game:
+    """Everything about one game that is not compiled."""
+
+    name: str
+    title: str
+    players: int
+    dtype: np.dtype[Any]  # of the state; the contract dispatches on it
+    moves: tuple[str, ...]  # concrete moves by number
+    outcomes: tuple[str, ...]  # chance outcomes by number
+    abstractions: tuple[Abstraction, ...]  # by number; the first is CONCRETE
+    configurations: Mapping[str, Rules]  # named rules; the first is the default
+    template: Callable[[Any], States]  # rules → a state ready for `start`
+    view: Callable[[States, int], BaseModel]  # what a player sees
+    enumerable: frozenset[str] = frozenset()  # configurations whose whole tree fits in memory
+    max_depth: int = 1024  # decisions in a game at most
+
+    def abstraction(self, name: str) -> Abstraction:
+        for candidate in self.abstractions:
+            if candidate.name == name:
+                return candidate
+        known = ", ".join(a.name for a in self.abstractions)
+        raise ValueError(f"abstraction: {self.name} has no {name!r}; it has {known}")
+
+    @property
+    def rules_type(self) -> type[Rules]:
+        return type(next(iter(self.configurations.values())))
+
+    @property
+    def default_abstraction(self) -> Abstraction:
+        """The first real abstraction where there is one."""
+        return self.abstractions[min(1, len(self.abstractions) - 1)]
+
+
+def concrete(moves: tuple[str, ...], clamps: Clamps = Clamps()) -> Abstraction:
+    """The abstraction that abstracts nothing."""
+    return Abstraction(
+        name="none",
+        number=CONCRETE,
+        actions=moves,
+        identifier=lambda key: f"{key:016x}",
+        describe=lambda key: {"key": f"{key:016x}"},
+        clamps=clamps,
+    )

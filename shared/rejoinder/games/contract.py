@@ -1,0 +1,183 @@
+"""The game contract: what a solver, an evaluator or a table may ask of any game.
+
+A game is a NumPy record dtype for its state plus one compiled function for each stub below. The
+stubs dispatch on the dtype of the state while numba compiles, so a solver is written once and
+turns into direct calls for every game.
+
+Everything a player does is an *action* of the abstraction in use; `resolve` turns it into a
+concrete move of the rules, `apply` plays that move. Abstraction 0 (`CONCRETE`) is no abstraction:
+its actions are the concrete moves and its infoset key tells everything that the player sees now.
+
+All chance is explicit: a state either waits for a player, or for chance, or is over. `apply` is
+deterministic and takes chance outcomes too, so a tree can be enumerated and a log replayed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import types
+from numba.extending import overload
+
+from rejoinder.jit import lowest_bit, popcount, rule
+from rejoinder.rng import below, uniform
+
+CHANCE = -1  # current_player: a random event is due
+OVER = -2  # current_player: the game has ended
+CONCRETE = 0  # the abstraction that abstracts nothing
+HIDDEN = -1  # observed: the player learns only that something happened
+
+_implementations: dict[Any, dict[str, Callable[..., Any]]] = {}
+
+
+def implement(dtype: np.dtype[Any], **functions: Callable[..., Any]) -> None:
+    """Register a game's compiled functions for its state dtype; called once by each game."""
+    unknown = set(functions) - set(_STUBS)
+    missing = {name for name, default in _STUBS.items() if default is None} - set(functions)
+    if unknown or missing:
+        raise TypeError(f"game contract: unknown {sorted(unknown)}, missing {sorted(missing)}")
+    _implementations[numba.from_dtype(dtype)] = functions
+
+
+def start(state: Any, first_player: Any) -> None:
+    """Set up a fresh game on a state whose rules are filled in. Deals nothing: that is chance."""
+
+
+def current_player(state: Any) -> Any:
+    """The seat that must act, or CHANCE, or OVER."""
+
+
+def utility(state: Any, player: Any) -> Any:
+    """What `player` has won, once the game is over."""
+
+
+def legal_actions(state: Any, abstraction: Any) -> Any:
+    """Bit mask (uint64) of the acting player's actions; never empty before the end."""
+
+
+def resolve(state: Any, abstraction: Any, action: Any) -> Any:
+    """The concrete move that a legal action stands for, a function of what the player sees."""
+
+
+def apply(state: Any, move: Any) -> None:
+    """Play a legal concrete move, or let chance have the outcome `move`."""
+
+
+def infoset_key(state: Any, abstraction: Any) -> Any:
+    """64-bit key of what the acting player knows, under the abstraction."""
+
+
+def observed(state: Any, move: Any, player: Any) -> Any:
+    """What `player` sees of `move` when it is about to be applied: a number, or HIDDEN."""
+
+
+def chance_outcomes(state: Any, probabilities: Any) -> Any:
+    """Fill `probabilities` of outcomes 0..n-1 (zero: impossible) and return n."""
+
+
+def shuffle_hidden(state: Any, player: Any, rng: Any) -> None:
+    """Replace what `player` cannot see by a random draw consistent with what he sees now."""
+
+
+def resolve_chance(state: Any, rng: Any) -> Any:
+    """Sample all chance that is due; returns the probability of what was sampled."""
+
+
+def baseline(state: Any, abstraction: Any, weights: Any) -> None:
+    """The game's hand-made opponent: weights of the legal actions (need not sum to one)."""
+
+
+@rule
+def _sample_outcomes(state: Any, rng: Any) -> Any:
+    """Default `resolve_chance`, by the listed outcomes."""
+    reach = 1.0
+    probabilities = np.empty(64, np.float64)
+    while current_player(state) == CHANCE:
+        n = chance_outcomes(state, probabilities)
+        u = uniform(rng)
+        outcome, last = 0, 0
+        total = 0.0
+        for k in range(n):
+            if probabilities[k] > 0.0:
+                last = k
+                if u >= total:
+                    outcome = k
+            total += probabilities[k]
+        if u >= total:  # rounding: the last possible outcome
+            outcome = last
+        reach *= probabilities[outcome]
+        apply(state, outcome)
+    return reach
+
+
+@rule
+def _uniform_weights(state: Any, abstraction: Any, weights: Any) -> None:
+    """Default `baseline`: no preference."""
+    legal = legal_actions(state, abstraction)
+    for a in range(len(weights)):
+        weights[a] = np.float64((legal >> np.uint64(a)) & np.uint64(1))
+
+
+@rule
+def nth_action(legal: Any, n: Any) -> Any:
+    """The n-th (from 0) action of a mask."""
+    for _ in range(n):
+        legal &= legal - np.uint64(1)
+    return lowest_bit(legal)
+
+
+@rule
+def random_action(legal: Any, rng: Any) -> Any:
+    """A uniformly random action of a mask."""
+    return nth_action(legal, below(rng, popcount(legal)))
+
+
+_STUBS: dict[str, Callable[..., Any] | None] = {
+    "start": None,
+    "current_player": None,
+    "utility": None,
+    "legal_actions": None,
+    "resolve": None,
+    "apply": None,
+    "infoset_key": None,
+    "observed": None,
+    "chance_outcomes": None,
+    "shuffle_hidden": None,
+    "resolve_chance": _sample_outcomes,
+    "baseline": _uniform_weights,
+}
+
+
+def _implementation(state: Any, name: str) -> Callable[..., Any] | None:
+    functions = _implementations.get(state) if isinstance(state, types.Record) else None
+    return functions.get(name, _STUBS[name]) if functions else None
+
+
+def _dispatch(stub: Callable[..., Any]) -> None:
+    @functools.wraps(stub)  # numba compares the signatures of stub, overload and implementation
+    def choose(state: Any, *rest: Any) -> Any:
+        chosen = _implementation(state, stub.__name__)
+        return getattr(chosen, "py_func", None)
+
+    overload(stub)(choose)
+
+
+for _stub in (
+    start,
+    current_player,
+    utility,
+    legal_actions,
+    resolve,
+    apply,
+    infoset_key,
+    observed,
+    chance_outcomes,
+    shuffle_hidden,
+    resolve_chance,
+    baseline,
+):
+    _dispatch(_stub)

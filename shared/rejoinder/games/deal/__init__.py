@@ -1,0 +1,69 @@
+"""Modified two-player Monopoly Deal (Wolf, 2025), the flagship bounded one-sided response game."""
+
+from __future__ import annotations
+
+from rejoinder.games import contract
+from rejoinder.games.base import Abstraction, Clamps, Game, concrete
+from rejoinder.games.deal import abstraction, baselines, engine
+from rejoinder.games.deal.cards import (
+    ABSTRACT_NAMES,
+    DO_PASS,
+    DO_YIELD,
+    KIND_NAMES,
+    MOVE_NAMES,
+    OTHER,
+)
+from rejoinder.games.deal.rules import CONFIGURATIONS, DealRules, template
+from rejoinder.games.deal.view import DealView, view
+
+contract.implement(
+    engine.STATE,
+    start=engine.start,
+    current_player=engine.current_player,
+    utility=engine.utility,
+    legal_actions=abstraction.legal_actions,
+    resolve=abstraction.resolve,
+    apply=engine.apply,
+    infoset_key=abstraction.infoset_key,
+    observed=engine.observed,
+    chance_outcomes=engine.chance_outcomes,
+    shuffle_hidden=engine.shuffle_hidden,
+    resolve_chance=engine.resolve_chance,
+    baseline=baselines.risk_aware,
+)
+
+_CLAMPS = Clamps(never=1 << OTHER, passive=1 << DO_PASS | 1 << DO_YIELD | 1 << OTHER)
+
+GAME = Game(
+    name="deal",
+    title="Monopoly Deal (modified, two players)",
+    players=2,
+    dtype=engine.STATE,
+    moves=MOVE_NAMES,
+    outcomes=KIND_NAMES,
+    abstractions=(
+        concrete(MOVE_NAMES),
+        Abstraction(
+            "intent",
+            abstraction.INTENT,
+            ABSTRACT_NAMES,
+            abstraction.intent_identifier,
+            abstraction.describe,
+            _CLAMPS,
+        ),
+        Abstraction(
+            "progress",
+            abstraction.PROGRESS,
+            ABSTRACT_NAMES,
+            abstraction.progress_identifier,
+            abstraction.describe,
+            _CLAMPS,
+        ),
+    ),
+    configurations=CONFIGURATIONS,
+    template=template,
+    view=view,
+    enumerable=frozenset({"micro"}),
+)
+
+__all__ = ["GAME", "DealRules", "DealView"]

@@ -1,0 +1,51 @@
+"""The response phase: what an action demands, what may be answered, when it is over.
+
+Three questions define a response-triggering card. Rent is the one there is; a new one adds its
+branch here and nowhere else. A phase carries its context in the state: the initiating move, what is
+owed and paid, and the responses so far (the initiator's state before it is today's state with those
+responses taken back).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rejoinder.games.deal.cards import (
+    GIVE_BANK,
+    GIVE_PROPERTY,
+    JUST_SAY_NO,
+    MONEY_KINDS,
+    RENT,
+    RENT_CARD,
+    SET_SIZE,
+    YIELD,
+)
+from rejoinder.jit import rule
+
+
+@rule
+def response_amount(state: Any, initiator: Any, move: Any) -> Any:
+    """What the opponent would owe; 0 means that no response is required."""
+    colour = move - RENT_CARD
+    return RENT[colour, min(state.properties[initiator, colour], SET_SIZE[colour])]
+
+
+@rule
+def valid_responses(state: Any) -> Any:
+    """Mask of moves: any card of the bank or the properties, Just Say No; else only to yield."""
+    responder = state.mover
+    moves = np.uint64(state.hand[responder, JUST_SAY_NO] > 0) << np.uint64(JUST_SAY_NO)
+    for kind in range(MONEY_KINDS):
+        moves |= np.uint64(state.bank[responder, kind] > 0) << np.uint64(GIVE_BANK + kind)
+    for colour in range(3):
+        owned = np.uint64(state.properties[responder, colour] > 0)
+        moves |= owned << np.uint64(GIVE_PROPERTY + colour)
+    return moves if moves else np.uint64(1 << YIELD)
+
+
+@rule
+def response_complete(state: Any, move: Any) -> Any:
+    """Whether the phase is over after `move` (already applied)."""
+    return state.paid >= state.owed or move == JUST_SAY_NO or move == YIELD

@@ -1,0 +1,192 @@
+"""Kuhn poker: three cards, one bet. The smallest game with a known answer (−1/18 for seat 0).
+
+Each player antes 1 and is dealt one of three cards. Seat `first` acts: pass or bet 1. A bet may be
+called (bet) or folded to (pass). The higher card wins the pot.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rejoinder.games import contract
+from rejoinder.games.base import Game, Rules, States, concrete
+from rejoinder.games.poker import PokerView
+from rejoinder.jit import rule
+from rejoinder.rng import below
+
+STATE = np.dtype(
+    [
+        ("card", "i1", (2,)),  # by order of play, not by seat; NO_CARD before the deal
+        ("moves", "i1", (3,)),  # PASS or BET, in order
+        ("n_moves", "i1"),
+        ("first", "i1"),  # the seat that acts first
+    ],
+    align=True,
+)
+PASS, BET = 0, 1
+NO_CARD = -1
+CARDS = 3
+
+
+@rule
+def start(state: Any, first_player: Any) -> None:
+    state.card[0] = NO_CARD
+    state.card[1] = NO_CARD
+    for k in range(3):
+        state.moves[k] = 0
+    state.n_moves = 0
+    state.first = first_player
+
+
+@rule
+def current_player(state: Any) -> Any:
+    if state.card[1] == NO_CARD:
+        return contract.CHANCE
+    if _is_over(state):
+        return contract.OVER
+    return _seat(state, state.n_moves & 1)
+
+
+@rule
+def utility(state: Any, player: Any) -> Any:
+    moves, n = state.moves, state.n_moves
+    winner = 0 if state.card[0] > state.card[1] else 1  # at showdown, by order of play
+    stake = 1.0
+    if n == 2 and moves[0] == BET:
+        if moves[1] == BET:
+            stake = 2.0
+        else:
+            winner = 0
+    elif n == 3:
+        if moves[2] == BET:
+            stake = 2.0
+        else:
+            winner = 1
+    return stake if _seat(state, winner) == player else -stake
+
+
+@rule
+def legal_actions(state: Any, abstraction: Any) -> Any:
+    return np.uint64(3)
+
+
+@rule
+def resolve(state: Any, abstraction: Any, action: Any) -> Any:
+    return action
+
+
+@rule
+def apply(state: Any, move: Any) -> None:
+    if state.card[0] == NO_CARD:
+        state.card[0] = move
+    elif state.card[1] == NO_CARD:
+        state.card[1] = move
+    else:
+        state.moves[state.n_moves] = move
+        state.n_moves += 1
+
+
+@rule
+def infoset_key(state: Any, abstraction: Any) -> Any:
+    """Own card, number of moves and the moves as bits, after a leading marker."""
+    mover = state.n_moves & 1
+    key = np.uint64(state.card[mover])
+    for k in range(state.n_moves):
+        key |= np.uint64(state.moves[k]) << np.uint64(2 + k)
+    key |= np.uint64(state.n_moves) << np.uint64(5)
+    return key | (np.uint64(_seat(state, mover)) << np.uint64(8))
+
+
+@rule
+def observed(state: Any, move: Any, player: Any) -> Any:
+    if state.card[1] == NO_CARD:
+        receiver = _seat(state, 0 if state.card[0] == NO_CARD else 1)
+        return move if receiver == player else contract.HIDDEN
+    return move
+
+
+@rule
+def chance_outcomes(state: Any, probabilities: Any) -> Any:
+    left = CARDS if state.card[0] == NO_CARD else CARDS - 1
+    for c in range(CARDS):
+        probabilities[c] = 0.0 if c == state.card[0] else 1.0 / left
+    return CARDS
+
+
+@rule
+def shuffle_hidden(state: Any, player: Any, rng: Any) -> None:
+    if state.card[1] == NO_CARD:
+        return
+    own = 0 if _seat(state, 0) == player else 1
+    card = below(rng, CARDS - 1)
+    state.card[1 - own] = card + 1 if card >= state.card[own] else card
+
+
+@rule
+def _is_over(state: Any) -> Any:
+    if state.n_moves == 2:
+        return not (state.moves[0] == PASS and state.moves[1] == BET)
+    return state.n_moves == 3
+
+
+@rule
+def _seat(state: Any, order: Any) -> Any:
+    """The seat of the first (0) or second (1) to act."""
+    return np.int64(state.first ^ order)
+
+
+contract.implement(
+    STATE,
+    start=start,
+    current_player=current_player,
+    utility=utility,
+    legal_actions=legal_actions,
+    resolve=resolve,
+    apply=apply,
+    infoset_key=infoset_key,
+    observed=observed,
+    chance_outcomes=chance_outcomes,
+    shuffle_hidden=shuffle_hidden,
+)
+
+MOVES = ("pass", "bet")
+CARD_NAMES = ("J", "Q", "K")
+
+
+def template(rules: Rules) -> States:
+    return np.zeros(1, STATE)
+
+
+def view(states: States, player: int) -> PokerView:
+    state = states[0]
+    own = int(state["first"]) ^ player
+    return PokerView.of(
+        states,
+        player,
+        card=_card_name(int(state["card"][own])),
+        opponent_card=_card_name(int(state["card"][1 - own])),
+        public=None,
+        moves=[MOVES[m] for m in state["moves"][: state["n_moves"]]],
+    )
+
+
+def _card_name(card: int) -> str | None:
+    return None if card == NO_CARD else CARD_NAMES[card]
+
+
+GAME = Game(
+    name="kuhn",
+    title="Kuhn poker",
+    players=2,
+    dtype=STATE,
+    moves=MOVES,
+    outcomes=CARD_NAMES,
+    abstractions=(concrete(MOVES),),
+    configurations={"standard": Rules()},
+    template=template,
+    view=view,
+    enumerable=frozenset({"standard"}),
+    max_depth=4,
+)

@@ -1,0 +1,259 @@
+"""Leduc poker: six cards, two betting rounds, one public card (Southey et al., 2005).
+
+Two suits of three ranks. Each player antes 1 and gets one private card; after the first betting
+round one public card is turned. Raises are 2 chips in the first round and 4 in the second, at most
+two a round. A pair with the public card wins, else the higher rank; equal ranks split.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rejoinder.games import contract
+from rejoinder.games.base import Game, Rules, States, concrete
+from rejoinder.games.poker import PokerView
+from rejoinder.jit import rule
+from rejoinder.rng import below
+
+STATE = np.dtype(
+    [
+        ("card", "i1", (2,)),  # private card by order of play (rank = card // 2), or NO_CARD
+        ("public", "i1"),  # the public card, or NO_CARD
+        ("paid", "i1", (2,)),  # chips in the pot, by order of play
+        ("round", "i1"),  # 0 or 1; OVER_ROUND once nobody can act any more
+        ("mover", "i1"),  # who acts, by order of play
+        ("calls", "i1"),  # checks and calls since the last raise of this round
+        ("raises", "i1"),  # raises in this round
+        ("folded", "i1"),  # who folded, by order of play, or NOBODY
+        ("first", "i1"),  # the seat that acts first in both rounds
+        ("n_moves", "i1"),
+        ("history", "<u2"),  # two bits a move (action + 1), the latest lowest
+    ],
+    align=True,
+)
+FOLD, CALL, RAISE = 0, 1, 2
+NO_CARD = -1
+NOBODY = -1
+OVER_ROUND = 2
+CARDS = 6
+MAX_RAISES = 2
+
+
+@rule
+def start(state: Any, first_player: Any) -> None:
+    for k in range(2):
+        state.card[k] = NO_CARD
+        state.paid[k] = 1
+    state.public = NO_CARD
+    state.round = 0
+    state.mover = 0
+    state.calls = 0
+    state.raises = 0
+    state.folded = NOBODY
+    state.first = first_player
+    state.n_moves = 0
+    state.history = 0
+
+
+@rule
+def current_player(state: Any) -> Any:
+    if state.round == OVER_ROUND:
+        return contract.OVER
+    if state.card[1] == NO_CARD or (state.round == 1 and state.public == NO_CARD):
+        return contract.CHANCE
+    return _seat(state, state.mover)
+
+
+@rule
+def utility(state: Any, player: Any) -> Any:
+    own = state.first ^ player
+    other = 1 - own
+    if state.folded != NOBODY:
+        won = state.folded == other
+    else:
+        mine, his = _strength(state, own), _strength(state, other)
+        if mine == his:
+            return 0.0
+        won = mine > his
+    return np.float64(state.paid[other]) if won else -np.float64(state.paid[own])
+
+
+@rule
+def legal_actions(state: Any, abstraction: Any) -> Any:
+    legal = np.uint64(1 << CALL)
+    if state.paid[1 - state.mover] > state.paid[state.mover]:
+        legal |= np.uint64(1 << FOLD)
+    if state.raises < MAX_RAISES:
+        legal |= np.uint64(1 << RAISE)
+    return legal
+
+
+@rule
+def resolve(state: Any, abstraction: Any, action: Any) -> Any:
+    return action
+
+
+@rule
+def apply(state: Any, move: Any) -> None:
+    if state.card[0] == NO_CARD:
+        state.card[0] = move
+    elif state.card[1] == NO_CARD:
+        state.card[1] = move
+    elif state.round == 1 and state.public == NO_CARD:
+        state.public = move
+    else:
+        _act(state, move)
+
+
+@rule
+def _act(state: Any, move: Any) -> None:
+    mover = state.mover
+    state.history = (state.history << 2) | (move + 1)
+    state.n_moves += 1
+    state.mover = 1 - mover
+    if move == FOLD:
+        state.folded = mover
+        state.round = OVER_ROUND
+    elif move == RAISE:
+        state.paid[mover] = state.paid[1 - mover] + (2 if state.round == 0 else 4)
+        state.raises += 1
+        state.calls = 0
+    else:
+        state.paid[mover] = state.paid[1 - mover]
+        state.calls += 1
+        if state.calls == 2 or state.raises > 0:
+            state.round += 1
+            state.mover = 0
+            state.calls = 0
+            state.raises = 0
+
+
+@rule
+def infoset_key(state: Any, abstraction: Any) -> Any:
+    key = np.uint64(state.history) << np.uint64(8)
+    key |= np.uint64(state.card[state.mover]) << np.uint64(4)
+    key |= np.uint64(state.public + 1) << np.uint64(1)
+    return key | np.uint64(_seat(state, state.mover))
+
+
+@rule
+def observed(state: Any, move: Any, player: Any) -> Any:
+    if state.card[1] == NO_CARD:
+        receiver = _seat(state, 0 if state.card[0] == NO_CARD else 1)
+        return move if receiver == player else contract.HIDDEN
+    return move
+
+
+@rule
+def chance_outcomes(state: Any, probabilities: Any) -> Any:
+    left = CARDS
+    for k in range(2):
+        left -= state.card[k] != NO_CARD
+    for c in range(CARDS):
+        dealt = c == state.card[0] or c == state.card[1]
+        probabilities[c] = 0.0 if dealt else 1.0 / left
+    return CARDS
+
+
+@rule
+def resolve_chance(state: Any, rng: Any) -> Any:
+    """All cards that are due; the n-th of the cards not yet dealt each time."""
+    reach = 1.0
+    while current_player(state) == contract.CHANCE:
+        left = CARDS
+        for k in range(2):
+            left -= state.card[k] != NO_CARD
+        apply(state, _nth_undealt(state, below(rng, left)))
+        reach /= left
+    return reach
+
+
+@rule
+def shuffle_hidden(state: Any, player: Any, rng: Any) -> None:
+    if state.card[1] == NO_CARD:
+        return
+    own = state.first ^ player
+    state.card[1 - own] = NO_CARD
+    left = CARDS - 1 - (state.public != NO_CARD)
+    state.card[1 - own] = _nth_undealt(state, below(rng, left))
+
+
+@rule
+def _nth_undealt(state: Any, n: Any) -> Any:
+    for c in range(CARDS):
+        if c != state.card[0] and c != state.card[1] and c != state.public:
+            if n == 0:
+                return c
+            n -= 1
+    return NO_CARD
+
+
+@rule
+def _strength(state: Any, k: Any) -> Any:
+    rank = state.card[k] // 2
+    return rank + 3 if rank == state.public // 2 else rank
+
+
+@rule
+def _seat(state: Any, order: Any) -> Any:
+    """The seat of the first (0) or second (1) to act."""
+    return np.int64(state.first ^ order)
+
+
+contract.implement(
+    STATE,
+    start=start,
+    current_player=current_player,
+    utility=utility,
+    legal_actions=legal_actions,
+    resolve=resolve,
+    apply=apply,
+    infoset_key=infoset_key,
+    observed=observed,
+    chance_outcomes=chance_outcomes,
+    resolve_chance=resolve_chance,
+    shuffle_hidden=shuffle_hidden,
+)
+
+MOVES = ("fold", "call", "raise")
+CARD_NAMES = ("J♠", "J♥", "Q♠", "Q♥", "K♠", "K♥")
+
+
+def template(rules: Rules) -> States:
+    return np.zeros(1, STATE)
+
+
+def view(states: States, player: int) -> PokerView:
+    state = states[0]
+    own = int(state["first"]) ^ player
+    n, history = int(state["n_moves"]), int(state["history"])
+    return PokerView.of(
+        states,
+        player,
+        card=_card_name(int(state["card"][own])),
+        opponent_card=_card_name(int(state["card"][1 - own])),
+        public=_card_name(int(state["public"])),
+        moves=[MOVES[(history >> 2 * (n - 1 - k) & 3) - 1] for k in range(n)],
+    )
+
+
+def _card_name(card: int) -> str | None:
+    return None if card == NO_CARD else CARD_NAMES[card]
+
+
+GAME = Game(
+    name="leduc",
+    title="Leduc poker",
+    players=2,
+    dtype=STATE,
+    moves=MOVES,
+    outcomes=CARD_NAMES,
+    abstractions=(concrete(MOVES),),
+    configurations={"standard": Rules()},
+    template=template,
+    view=view,
+    enumerable=frozenset({"standard"}),
+    max_depth=9,
+)

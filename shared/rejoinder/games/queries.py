@@ -1,0 +1,77 @@
+"""The contract's questions, asked from Python about a one-element array of states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rejoinder.games import contract
+from rejoinder.jit import copy_record, kernel
+
+
+@kernel
+def start(states: Any, template: Any, first_player: Any) -> None:
+    copy_record(states[0], template[0])
+    contract.start(states[0], first_player)
+
+
+@kernel
+def current_player(states: Any) -> Any:
+    return contract.current_player(states[0])
+
+
+@kernel
+def utilities(states: Any, out: Any) -> None:
+    for player in range(len(out)):
+        out[player] = contract.utility(states[0], player)
+
+
+@kernel
+def legal_actions(states: Any, abstraction: Any) -> Any:
+    return contract.legal_actions(states[0], abstraction)
+
+
+@kernel
+def resolve(states: Any, abstraction: Any, action: Any) -> Any:
+    return np.int64(contract.resolve(states[0], abstraction, action))
+
+
+@kernel
+def apply(states: Any, move: Any) -> None:
+    contract.apply(states[0], move)
+
+
+@kernel
+def infoset_key(states: Any, abstraction: Any) -> Any:
+    return contract.infoset_key(states[0], abstraction)
+
+
+@kernel
+def observed(states: Any, move: Any, player: Any) -> Any:
+    return np.int64(contract.observed(states[0], move, player))
+
+
+@kernel
+def chance_outcomes(states: Any, probabilities: Any) -> Any:
+    return contract.chance_outcomes(states[0], probabilities)
+
+
+@kernel
+def resolve_chance(states: Any, rng: Any) -> Any:
+    return contract.resolve_chance(states[0], rng[0])
+
+
+@kernel
+def shuffle_hidden(states: Any, player: Any, rng: Any) -> None:
+    contract.shuffle_hidden(states[0], player, rng[0])
+
+
+@kernel
+def baseline(states: Any, abstraction: Any, weights: Any) -> None:
+    contract.baseline(states[0], abstraction, weights)
+
+
+def bits(mask: int) -> list[int]:
+    """The action numbers of a mask."""
+    return [a for a in range(64) if int(mask) >> a & 1]

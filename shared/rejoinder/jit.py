@@ -1,0 +1,100 @@
+"""Compilation: two decorators, a few machine instructions, and a cache that never serves stale code.
+
+numba's on-disk cache looks only at the file that holds the entry point, so a change in a rule that
+lives in another module would go unnoticed. The cache directory is therefore named after a hash of
+every kernel source: `KERNEL_VERSION`. Two processes with the same version run the same machine code
+semantics; a different version means that results may differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import llvmlite
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PACKAGE = Path(__file__).parent
+_KERNEL_SOURCES = ("jit.py", "rng.py", "games/**/*.py", "cfr/**/*.py", "evaluate/**/*.py")
+
+
+def _hash_sources() -> str:
+    digest = hashlib.sha256(f"numba {numba.__version__} numpy {np.__version__}\n".encode())
+    for pattern in _KERNEL_SOURCES:
+        for path in sorted(_PACKAGE.glob(pattern)):
+            digest.update(f"{path.relative_to(_PACKAGE).as_posix()}\n".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_root() -> Path:
+    if root := os.environ.get("REJOINDER_CACHE_DIR"):
+        return Path(root)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rejoinder"
+
+
+KERNEL_VERSION = _hash_sources()
+CACHE_DIR = _cache_root() / "kernels" / KERNEL_VERSION
+
+# Read by numba when a function is decorated, so it must be set before the first `kernel`.
+numba.config.CACHE_DIR = str(CACHE_DIR)
+
+
+def rule(function: F) -> F:
+    """Compile a function that other compiled code calls. Linked into its callers' cache entry."""
+    return cast(F, numba.njit(error_model="numpy")(function))
+
+
+def kernel(function: F) -> F:
+    """Compile an entry point called from Python: cached on disk, releases the interpreter lock."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+@intrinsic
+def copy_record(typingctx: Any, target: Any, source: Any) -> Any:
+    """Copy one record over another of the same dtype (a plain memcpy)."""
+    if not isinstance(target, types.Record) or target != source:
+        raise numba.TypingError(f"copy_record needs two records of one dtype: {target}, {source}")
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size = ir.Constant(ir.IntType(64), target.size)
+        byte_pointer = ir.IntType(8).as_pointer()
+        to, origin = (builder.bitcast(arg, byte_pointer) for arg in args)
+        cgutils.raw_memcpy(builder, to, origin, size, 1)
+        return context.get_dummy_value()
+
+    return types.void(target, source), codegen
+
+
+@intrinsic
+def popcount(typingctx: Any, bits: Any) -> Any:
+    """Number of set bits of an unsigned 64-bit mask."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def lowest_bit(typingctx: Any, bits: Any) -> Any:
+    """Index of the lowest set bit of a non-zero unsigned 64-bit mask."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+def toolchain() -> dict[str, str]:
+    """Versions of what turns the sources into machine code, for provenance."""
+    return {"numba": numba.__version__, "llvmlite": llvmlite.__version__, "numpy": np.__version__}
