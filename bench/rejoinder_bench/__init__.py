@@ -1,0 +1,31 @@
+"""Side-by-side benchmarks: every figure is a ratio to a peer measured in the same run.
+
+`BENCHES` maps a name to the module that has `run(say) -> Result`; modules load when asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+
+BENCHES = {
+    "openspiel": "our solvers over OpenSpiel's C++ ones, on Kuhn and Leduc poker",
+    "kernel": "Monopoly Deal decisions over OpenSpiel's Leduc iterations, and training games",
+}
+
+
+@dataclass
+class Result:
+    """What a benchmark found."""
+
+    ratios: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, float] = field(default_factory=dict)  # the raw numbers behind them
+
+
+def run_bench(name: str, say: Callable[[str], None]) -> Result:
+    """Run a benchmark by name; `say` hears of its progress."""
+    if name not in BENCHES:
+        raise ValueError(f"no benchmark is called {name!r}; there are {', '.join(BENCHES)}")
+    result: Result = import_module(f"rejoinder_bench.{name}").run(say)
+    return result

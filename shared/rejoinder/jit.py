@@ -1,10 +1,11 @@
-"""Compilation: two decorators, a few machine instructions, and a cache that never serves stale code.
+"""Compilation: two decorators, some machine instructions, a cache that never serves stale code.
 
 numba's on-disk cache looks only at the file that holds the entry point, so a change in a rule that
 lives in another module would go unnoticed. The cache directory is therefore named after a hash of
 every kernel source: `KERNEL_VERSION`. Two processes with the same version run the same machine code
 semantics; a different version means that results may differ.
 """
+# ruff: noqa: ARG001 (numba fixes the signatures of intrinsics)
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic as numba_intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,18 +46,34 @@ def _cache_root() -> Path:
 KERNEL_VERSION = _hash_sources()
 CACHE_DIR = _cache_root() / "kernels" / KERNEL_VERSION
 
+_RULE: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True}
+
 # Read by numba when a function is decorated, so it must be set before the first `kernel`.
-numba.config.CACHE_DIR = str(CACHE_DIR)
+numba.config.CACHE_DIR = str(CACHE_DIR)  # type: ignore[attr-defined]
 
 
 def rule(function: F) -> F:
-    """Compile a function that other compiled code calls. Linked into its callers' cache entry."""
-    return cast(F, numba.njit(error_model="numpy")(function))
+    """Compile a function that other compiled code calls; linked into its callers' cache entry.
+
+    A rule allocates nothing, so it is compiled without reference counting (`_nrt`): counting the
+    arrays that pass through small functions would cost a third of the training speed.
+    """
+    return cast(F, numba.njit(**_RULE)(function))
+
+
+def hot(function: F) -> F:
+    """A rule so small and so often called that it is copied into its callers."""
+    return cast(F, numba.njit(inline="always", **_RULE)(function))
 
 
 def kernel(function: F) -> F:
     """Compile an entry point called from Python: cached on disk, releases the interpreter lock."""
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Machine instructions; callers leave out the first argument, which is numba's."""
+    return cast(Callable[..., Any], numba_intrinsic(function))
 
 
 @intrinsic
@@ -69,7 +86,7 @@ def copy_record(typingctx: Any, target: Any, source: Any) -> Any:
         size = ir.Constant(ir.IntType(64), target.size)
         byte_pointer = ir.IntType(8).as_pointer()
         to, origin = (builder.bitcast(arg, byte_pointer) for arg in args)
-        cgutils.raw_memcpy(builder, to, origin, size, 1)
+        cgutils.raw_memcpy(builder, to, origin, size, 1)  # type: ignore[no-untyped-call]
         return context.get_dummy_value()
 
     return types.void(target, source), codegen

@@ -12,7 +12,7 @@ with the game's clamps, the average policy.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,11 @@ from rejoinder.games.contract import (
     start,
     utility,
 )
-from rejoinder.jit import copy_record, kernel, lowest_bit, popcount, rule
+from rejoinder.jit import copy_record, hot, kernel, lowest_bit, popcount, rule
 from rejoinder.rng import TRAINING, below, open_stream, uniform
+
+EVERYONE = -1  # the learning seat, when all learn
+NOT_A_PLAYER = -1  # the actor, when it was chance
 
 # Columns of a policy row.
 LATEST, AVERAGE = 0, 1
@@ -39,6 +42,15 @@ LATEST, AVERAGE = 0, 1
 # How past policies make the average one.
 BUFFER, UNIFORM, LINEAR = 0, 1, 2
 AVERAGING = {"buffer": BUFFER, "uniform": UNIFORM, "linear": LINEAR}
+
+
+class Book(NamedTuple):
+    """What a player goes by: a policy and, where that knows nothing, another one."""
+
+    policy: Any  # Table of `policy_dtype`
+    abstraction: Any
+    fallback: Any  # the same dtype, so the same actions
+    fallback_abstraction: Any
 
 
 def row_dtype(num_actions: int, buffer_size: int) -> np.dtype[Any]:
@@ -102,31 +114,79 @@ def play_game(
     seed: Any,
     index: Any,
     players: Any,
+    starts: Any,  # seats that begin in turn
     abstraction: Any,
     rollouts: Any,
     epsilon: Any,
     entries: Any,  # out: the delta
 ) -> Any:
     """Play training game `index`; returns the number of entries (decisions) written."""
-    state, trial, random = states[0], states[1], rng[0]
-    open_stream(random, np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
-    copy_record(state, template[0])
-    start(state, index % players)
-    reach = np.ones(players, np.float64)
-    reach *= resolve_chance(state, random)
+    open_stream(rng[0], np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
+    copy_record(states[0], template[0])
+    start(states[0], index % starts)
+    book = Book(policy, abstraction, policy, abstraction)
+    reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
+    return _learn(
+        states, book, book, EVERYONE, rng[0], rollouts, epsilon, reach, strategy, entries
+    )
+
+
+@kernel
+def play_against(
+    template: Any,
+    book: Any,
+    opponent: Any,  # plays its average policy and does not learn
+    states: Any,
+    rng: Any,
+    seed: Any,
+    index: Any,
+    starts: Any,
+    rollouts: Any,
+    epsilon: Any,
+    entries: Any,
+) -> Any:
+    """The same for one learner against a fixed opponent; he takes each seat for each start."""
+    open_stream(rng[0], np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
+    copy_record(states[0], template[0])
+    start(states[0], index % starts)
+    seat = (index // starts) % 2
+    reach, strategy = np.ones(2), np.empty(len(entries[0].regret))
+    return _learn(
+        states, book, opponent, seat, rng[0], rollouts, epsilon, reach, strategy, entries
+    )
+
+
+@rule
+def _learn(
+    states: Any,  # states[0] is a game that has been set up
+    book: Any,  # of the learner
+    opponent: Any,  # book of the others in rollouts, and of those who do not learn
+    seat: Any,  # of the learner, or EVERYONE
+    rng: Any,
+    rollouts: Any,
+    epsilon: Any,
+    reach: Any,  # scratch by player: probability of the others' moves and of chance so far
+    strategy: Any,  # scratch by action
+    entries: Any,
+) -> Any:
+    state, trial = states[0], states[1]
+    _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
     n = 0
     while current_player(state) != OVER:
         player = current_player(state)
-        legal = legal_actions(state, abstraction)
-        key = infoset_key(state, abstraction)
-        row = find(policy, key)
+        if seat != EVERYONE and player != seat:
+            _act(state, opponent, AVERAGE, rng)
+            _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
+            continue
+        legal = legal_actions(state, book.abstraction)
         entry = entries[n]
         n += 1
-        entry.key = key
+        entry.key = infoset_key(state, book.abstraction)
         entry.legal = legal
         entry.reach = reach[player]
         for a in range(len(entry.regret)):
             entry.regret[a] = 0.0
+            strategy[a] = _probability(state, book, LATEST, legal, a)
         if popcount(legal) > 1:  # a forced move has no regret
             expected = 0.0
             left = legal
@@ -134,64 +194,84 @@ def play_game(
                 a = lowest_bit(left)
                 left &= left - np.uint64(1)
                 value = 0.0
-                move = resolve(state, abstraction, a)
+                move = resolve(state, book.abstraction, a)
                 for _ in range(rollouts):
                     copy_record(trial, state)
                     apply(trial, move)
-                    resolve_chance(trial, random)
-                    _play_out(trial, policy, abstraction, player, random)
+                    resolve_chance(trial, rng)
+                    _play_out(trial, book, opponent, player, rng)
                     value += utility(trial, player)
                 value /= rollouts
                 entry.regret[a] = value
-                expected += _probability(policy, row, legal, a) * value
+                expected += strategy[a] * value
             left = legal
             while left:
                 a = lowest_bit(left)
                 left &= left - np.uint64(1)
                 entry.regret[a] -= expected
-        if epsilon > 0.0 and uniform(random) < epsilon:
-            chosen = nth_action(legal, below(random, popcount(legal)))
+        if epsilon > 0.0 and uniform(rng) < epsilon:
+            chosen = nth_action(legal, below(rng, popcount(legal)))
         else:
-            chosen = _sample(policy, row, LATEST, legal, random)
-        explored = epsilon / popcount(legal)
-        probability = explored + (1.0 - epsilon) * _probability(policy, row, legal, chosen)
-        for other in range(players):
-            if other != player:
-                reach[other] *= probability
-        apply(state, resolve(state, abstraction, chosen))
-        reach *= resolve_chance(state, random)
+            chosen = _sample(state, book, LATEST, legal, rng)
+        probability = epsilon / popcount(legal) + (1.0 - epsilon) * strategy[chosen]
+        _scale(reach, probability, player)
+        apply(state, resolve(state, book.abstraction, chosen))
+        _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
     return n
 
 
 @rule
-def _play_out(state: Any, policy: Any, abstraction: Any, player: Any, rng: Any) -> None:
-    """Play to the end: `player` by his latest policy, the others by their average ones."""
+def _scale(reach: Any, probability: Any, actor: Any) -> None:
+    """Multiply the reach of everyone but the actor, whose own moves do not count for him."""
+    for player in range(len(reach)):
+        if player != actor:
+            reach[player] *= probability
+
+
+@rule
+def _play_out(state: Any, book: Any, opponent: Any, player: Any, rng: Any) -> None:
+    """Play to the end: `player` by his latest policy, the others by the opponent's average one."""
     mover = current_player(state)
     while mover != OVER:
-        legal = legal_actions(state, abstraction)
-        if legal & (legal - np.uint64(1)):
-            row = find(policy, infoset_key(state, abstraction))
-            a = _sample(policy, row, LATEST if mover == player else AVERAGE, legal, rng)
+        if mover == player:
+            _act(state, book, LATEST, rng)
         else:
-            a = lowest_bit(legal)
-        apply(state, resolve(state, abstraction, a))
+            _act(state, opponent, AVERAGE, rng)
         resolve_chance(state, rng)
         mover = current_player(state)
 
 
-@rule
-def _sample(policy: Any, row: Any, column: Any, legal: Any, rng: Any) -> Any:
-    """An action by the row's policy; uniformly where the infoset is unknown."""
-    if row == EMPTY:
-        return nth_action(legal, below(rng, popcount(legal)))
-    probabilities = policy.rows[row].policy
+@hot
+def _act(state: Any, book: Any, column: Any, rng: Any) -> None:
+    legal = legal_actions(state, book.abstraction)
+    if legal & (legal - np.uint64(1)):
+        action = _sample(state, book, column, legal, rng)
+    else:
+        action = lowest_bit(legal)
+    apply(state, resolve(state, book.abstraction, action))
+
+
+@hot
+def _sample(state: Any, book: Any, column: Any, legal: Any, rng: Any) -> Any:
+    """An action by the book; uniformly where it does not know the infoset."""
+    row = find(book.policy, infoset_key(state, book.abstraction))
+    if row != EMPTY:
+        return _draw(book.policy.rows[row].policy, column, legal, rng)
+    row = find(book.fallback, infoset_key(state, book.fallback_abstraction))
+    if row != EMPTY:
+        return _draw(book.fallback.rows[row].policy, column, legal, rng)
+    return nth_action(legal, below(rng, popcount(legal)))
+
+
+@hot
+def _draw(policy: Any, column: Any, legal: Any, rng: Any) -> Any:
     u = uniform(rng)
     chosen = lowest_bit(legal)
     left = legal
     while left:
         a = lowest_bit(left)
         left &= left - np.uint64(1)
-        p = probabilities[column, a]
+        p = policy[column, a]
         if u >= 0.0 and p > 0.0:
             chosen = a
         u -= p
@@ -199,11 +279,17 @@ def _sample(policy: Any, row: Any, column: Any, legal: Any, rng: Any) -> Any:
 
 
 @rule
-def _probability(policy: Any, row: Any, legal: Any, action: Any) -> Any:
-    """Of an action under the latest policy."""
-    if row == EMPTY:
-        return 1.0 / popcount(legal)
-    return policy.rows[row].policy[LATEST, action]
+def _probability(state: Any, book: Any, column: Any, legal: Any, action: Any) -> Any:
+    """Of an action by the book."""
+    if not (legal >> np.uint64(action)) & np.uint64(1):
+        return 0.0
+    row = find(book.policy, infoset_key(state, book.abstraction))
+    if row != EMPTY:
+        return book.policy.rows[row].policy[column, action]
+    row = find(book.fallback, infoset_key(state, book.fallback_abstraction))
+    if row != EMPTY:
+        return book.fallback.rows[row].policy[column, action]
+    return 1.0 / popcount(legal)
 
 
 @kernel

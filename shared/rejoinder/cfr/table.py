@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rejoinder.jit import kernel, rule
+from rejoinder.jit import hot, kernel, rule
 
 SLOT = np.dtype([("key", "<u8"), ("row", "<i8")], align=True)
 EMPTY = -1  # in `row`: nothing here
@@ -66,7 +66,7 @@ def reindex(table: Any, n: Any) -> None:
     table.size[0] = n
 
 
-@rule
+@hot
 def find(table: Any, key: Any) -> Any:
     """The row of `key`, or EMPTY."""
     return table.slots[_probe(table.slots, key)].row
@@ -74,11 +74,13 @@ def find(table: Any, key: Any) -> Any:
 
 @rule
 def find_or_add(table: Any, key: Any) -> Any:
-    """The row of `key`, added if it is new. The caller sees to it that there is room."""
+    """The row of `key`, added if it is new. Whoever adds rows sees to it that there is room."""
     slot = _probe(table.slots, key)
     row = table.slots[slot].row
     if row == EMPTY:
         row = table.size[0]
+        if row == len(table.rows):
+            raise MemoryError("the infoset table is full")
         table.size[0] = row + 1
         table.slots[slot].key = key
         table.slots[slot].row = row
@@ -86,7 +88,7 @@ def find_or_add(table: Any, key: Any) -> Any:
     return row
 
 
-@rule
+@hot
 def _probe(slots: Any, key: Any) -> Any:
     """The slot of `key`, or the empty one where it belongs."""
     last = np.uint64(len(slots) - 1)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.cfr.rollout import AVERAGE, policy_dtype
+from rejoinder.cfr.rollout import AVERAGE, Book, policy_dtype
 from rejoinder.cfr.table import EMPTY, Table, find, new_table
 from rejoinder.games.base import Abstraction, Game, States
 from rejoinder.games.contract import baseline, infoset_key, legal_actions, resolve
-from rejoinder.jit import kernel, lowest_bit, popcount, rule
+from rejoinder.jit import kernel, lowest_bit, rule
 from rejoinder.rng import uniform
 
 # How an agent chooses.
@@ -24,23 +24,23 @@ RANDOM, BASELINE, SAMPLE, ARGMAX = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Agent:
-    """Who plays. `policy` is empty for agents that need none."""
+    """Who plays. `book` is empty for agents that need none."""
 
     name: str
     kind: int
     abstraction: Abstraction
-    policy: Table
+    book: Book
 
     def probabilities(self, states: States) -> np.ndarray[Any, np.dtype[np.float64]]:
         """What it would do now, by action of its abstraction."""
         out = np.zeros(len(self.abstraction.actions))
-        _fill(states, self.kind, self.abstraction.number, self.policy, out)
+        _fill(states, self.kind, self.book, out)
         return out
 
     def choose(self, states: States, rng: Any) -> int:
         """The concrete move that it makes, with randomness from `rng`."""
         weights = np.zeros(len(self.abstraction.actions))
-        move: int = _choose(states, self.kind, self.abstraction.number, self.policy, weights, rng)
+        move: int = _choose(states, self.kind, self.book, weights, rng)
         return move
 
 
@@ -54,21 +54,40 @@ def baseline_agent(game: Game) -> Agent:
     return _without_policy(game, "risk-aware", BASELINE)
 
 
-def trained_agent(name: str, abstraction: Abstraction, policy: Table, *, argmax: bool) -> Agent:
-    """Plays the average policy of a table: its most likely action, or a sample."""
-    return Agent(name, ARGMAX if argmax else SAMPLE, abstraction, policy)
+def trained_agent(
+    name: str,
+    abstraction: Abstraction,
+    policy: Table,
+    *,
+    argmax: bool,
+    fallback: Agent | None = None,
+) -> Agent:
+    """Plays the average policy of a table: its most likely action, or a sample.
+
+    At infosets that the table does not know it plays by `fallback`, else uniformly.
+    """
+    if fallback and fallback.abstraction.actions != abstraction.actions:
+        raise ValueError(
+            f"{name}: a fallback needs the same actions, and those of {abstraction.name} and "
+            f"{fallback.abstraction.name} differ"
+        )
+    other = fallback.book if fallback else Book(policy, abstraction.number, policy, abstraction.number)
+    book = Book(policy, abstraction.number, other.policy, other.abstraction)
+    return Agent(name, ARGMAX if argmax else SAMPLE, abstraction, book)
 
 
 def _without_policy(game: Game, name: str, kind: int) -> Agent:
     abstraction = game.default_abstraction
-    return Agent(name, kind, abstraction, new_table(policy_dtype(len(abstraction.actions)), 1))
+    nothing = new_table(policy_dtype(len(abstraction.actions)), 1)
+    book = Book(nothing, abstraction.number, nothing, abstraction.number)
+    return Agent(name, kind, abstraction, book)
 
 
 @rule
-def choose(state: Any, kind: Any, abstraction: Any, policy: Any, weights: Any, rng: Any) -> Any:
+def choose(state: Any, kind: Any, book: Any, weights: Any, rng: Any) -> Any:
     """The concrete move of an agent; `weights` is scratch with one place per action."""
-    fill(state, kind, abstraction, policy, weights)
-    legal = legal_actions(state, abstraction)
+    fill(state, kind, book, weights)
+    legal = legal_actions(state, book.abstraction)
     total = 0.0
     left = legal
     while left:
@@ -83,23 +102,27 @@ def choose(state: Any, kind: Any, abstraction: Any, policy: Any, weights: Any, r
         if u >= 0.0 and weights[a] > 0.0:
             chosen = a
         u -= weights[a]
-    return resolve(state, abstraction, chosen)
+    return resolve(state, book.abstraction, chosen)
 
 
 @rule
-def fill(state: Any, kind: Any, abstraction: Any, policy: Any, weights: Any) -> None:
+def fill(state: Any, kind: Any, book: Any, weights: Any) -> None:
     """Write an agent's weight of every action."""
-    legal = legal_actions(state, abstraction)
-    row = EMPTY
-    if kind >= SAMPLE:
-        row = find(policy, infoset_key(state, abstraction))
     if kind == BASELINE:
-        baseline(state, abstraction, weights)
+        baseline(state, book.abstraction, weights)
         return
+    legal = legal_actions(state, book.abstraction)
+    table = book.policy
+    row = EMPTY
+    if kind != RANDOM:
+        row = find(table, infoset_key(state, book.abstraction))
+        if row == EMPTY:
+            table = book.fallback
+            row = find(table, infoset_key(state, book.fallback_abstraction))
     for a in range(len(weights)):
         weights[a] = np.float64((legal >> np.uint64(a)) & np.uint64(1))
         if row != EMPTY:
-            weights[a] *= policy.rows[row].policy[AVERAGE, a]
+            weights[a] *= table.rows[row].policy[AVERAGE, a]
     if kind == ARGMAX and row != EMPTY:
         best = lowest_bit(legal)
         for a in range(len(weights)):
@@ -110,15 +133,13 @@ def fill(state: Any, kind: Any, abstraction: Any, policy: Any, weights: Any) -> 
 
 
 @kernel
-def _choose(
-    states: Any, kind: Any, abstraction: Any, policy: Any, weights: Any, rng: Any
-) -> Any:
-    return choose(states[0], kind, abstraction, policy, weights, rng[0])
+def _choose(states: Any, kind: Any, book: Any, weights: Any, rng: Any) -> Any:
+    return choose(states[0], kind, book, weights, rng[0])
 
 
 @kernel
-def _fill(states: Any, kind: Any, abstraction: Any, policy: Any, weights: Any) -> None:
-    fill(states[0], kind, abstraction, policy, weights)
+def _fill(states: Any, kind: Any, book: Any, weights: Any) -> None:
+    fill(states[0], kind, book, weights)
     total = 0.0
     for a in range(len(weights)):
         total += weights[a]

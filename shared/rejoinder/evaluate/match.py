@@ -1,6 +1,7 @@
 """Matches: two agents, many games, and how sure we are of the result.
 
-Games come in pairs that share one deal with the seats exchanged, so that luck of the cards cancels.
+Games come in pairs that share one deal with the seats exchanged, so that luck of the cards cancels
+(unless one side is to start every game: then each game has its own deal).
 The cards of a deal are a stream of their own: the k-th card off the deck is the same in both games
 of a pair, whatever was played. The interval treats a pair as one observation.
 """
@@ -28,7 +29,12 @@ from rejoinder.jit import copy_record, kernel
 from rejoinder.rng import CHOICES, DEALS, STREAM, open_stream
 
 Starts = Literal["alternate", "agent", "opponent"]
-_STARTS: dict[Starts, int] = {"alternate": 0, "agent": 1, "opponent": 2}
+ALTERNATE, AGENT_STARTS, OPPONENT_STARTS = 0, 1, 2
+_STARTS: dict[Starts, int] = {
+    "alternate": ALTERNATE,
+    "agent": AGENT_STARTS,
+    "opponent": OPPONENT_STARTS,
+}
 _Z_95 = 1.959963984540054
 _CHUNK = 500
 
@@ -82,12 +88,13 @@ def play_match(
         _play_games(
             template,
             *scratch,
-            (agent.kind, agent.abstraction.number, agent.policy),
-            (opponent.kind, opponent.abstraction.number, opponent.policy),
+            (agent.kind, agent.book),
+            (opponent.kind, opponent.book),
             np.uint64(seed % 2**64),
             low,
             high,
             _STARTS[starts],
+            game.starts,
             won,
         )
         if progress:
@@ -102,35 +109,35 @@ def _play_games(
     streams: Any,  # two: the cards, the agents' choices
     weights: Any,
     other_weights: Any,
-    agent: Any,  # (kind, abstraction, policy)
+    agent: Any,  # (kind, book)
     opponent: Any,
     seed: Any,
     low: Any,
     high: Any,
     starts: Any,
+    beginners: Any,  # seats that begin in turn
     won: Any,  # out: the agent's utility, by game
 ) -> None:
     state = states[0]
     for g in range(low, high):
-        open_stream(streams[0], seed, np.uint64(g // 2), np.uint64(DEALS))
+        deal = g // 2 if starts == ALTERNATE else g
+        open_stream(streams[0], seed, np.uint64(deal), np.uint64(DEALS))
         open_stream(streams[1], seed, np.uint64(g), np.uint64(CHOICES))
         seat = g & 1
-        first = (g // 2) & 1
-        if starts == 1:
-            first = seat
-        elif starts == 2:
-            first = 1 - seat
+        first = deal % beginners
+        if starts == AGENT_STARTS:
+            seat = first
+        elif starts == OPPONENT_STARTS:
+            seat = 1 - first
         copy_record(state, template[0])
         start(state, first)
         resolve_chance(state, streams[0])
         mover = current_player(state)
         while mover != OVER:
             if mover == seat:
-                move = choose(state, agent[0], agent[1], agent[2], weights, streams[1])
+                move = choose(state, agent[0], agent[1], weights, streams[1])
             else:
-                move = choose(
-                    state, opponent[0], opponent[1], opponent[2], other_weights, streams[1]
-                )
+                move = choose(state, opponent[0], opponent[1], other_weights, streams[1])
             apply(state, move)
             resolve_chance(state, streams[0])
             mover = current_player(state)

@@ -29,6 +29,9 @@ class Clamps:
     passive: int = 0  # actions that get none while an active one has positive regret
 
 
+NO_CLAMPS = Clamps()
+
+
 @dataclass(frozen=True)
 class Abstraction:
     """One way of looking at a game; `number` is what compiled code is told."""
@@ -38,7 +41,8 @@ class Abstraction:
     actions: tuple[str, ...]
     identifier: Callable[[int], str]  # infoset key → the name written to files
     describe: Callable[[int], JsonDict]  # infoset key → what it says
-    clamps: Clamps = Clamps()
+    clamps: Clamps = NO_CLAMPS
+    meaning: Callable[[States, int], int] | None = None  # legal move → the action it counts as
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,9 @@ class Game:
     configurations: Mapping[str, Rules]  # named rules; the first is the default
     template: Callable[[Any], States]  # rules → a state ready for `start`
     view: Callable[[States, int], BaseModel]  # what a player sees
+    max_decisions: Callable[[Any], int]  # rules → decisions in one game at most
+    starts: int = 1  # the seats 0..starts-1 begin in turn, by game index
     enumerable: frozenset[str] = frozenset()  # configurations whose whole tree fits in memory
-    max_depth: int = 1024  # decisions in a game at most
 
     def abstraction(self, name: str) -> Abstraction:
         for candidate in self.abstractions:
@@ -75,7 +80,7 @@ class Game:
         return self.abstractions[min(1, len(self.abstractions) - 1)]
 
 
-def concrete(moves: tuple[str, ...], clamps: Clamps = Clamps()) -> Abstraction:
+def concrete(moves: tuple[str, ...], clamps: Clamps = NO_CLAMPS) -> Abstraction:
     """The abstraction that abstracts nothing."""
     return Abstraction(
         name="none",

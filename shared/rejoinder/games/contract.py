@@ -24,7 +24,7 @@ from numba.core import types
 from numba.extending import overload
 
 from rejoinder.jit import lowest_bit, popcount, rule
-from rejoinder.rng import below, uniform
+from rejoinder.rng import below
 
 CHANCE = -1  # current_player: a random event is due
 OVER = -2  # current_player: the game has ended
@@ -83,35 +83,16 @@ def shuffle_hidden(state: Any, player: Any, rng: Any) -> None:
     """Replace what `player` cannot see by a random draw consistent with what he sees now."""
 
 
+def sample_outcome(state: Any, rng: Any) -> Any:
+    """Draw the outcome of the one random event that is due, without applying it."""
+
+
 def resolve_chance(state: Any, rng: Any) -> Any:
-    """Sample all chance that is due; returns the probability of what was sampled."""
+    """Sample all chance that is due, by `sample_outcome`; returns the probability of the sample."""
 
 
 def baseline(state: Any, abstraction: Any, weights: Any) -> None:
     """The game's hand-made opponent: weights of the legal actions (need not sum to one)."""
-
-
-@rule
-def _sample_outcomes(state: Any, rng: Any) -> Any:
-    """Default `resolve_chance`, by the listed outcomes."""
-    reach = 1.0
-    probabilities = np.empty(64, np.float64)
-    while current_player(state) == CHANCE:
-        n = chance_outcomes(state, probabilities)
-        u = uniform(rng)
-        outcome, last = 0, 0
-        total = 0.0
-        for k in range(n):
-            if probabilities[k] > 0.0:
-                last = k
-                if u >= total:
-                    outcome = k
-            total += probabilities[k]
-        if u >= total:  # rounding: the last possible outcome
-            outcome = last
-        reach *= probabilities[outcome]
-        apply(state, outcome)
-    return reach
 
 
 @rule
@@ -147,7 +128,8 @@ _STUBS: dict[str, Callable[..., Any] | None] = {
     "observed": None,
     "chance_outcomes": None,
     "shuffle_hidden": None,
-    "resolve_chance": _sample_outcomes,
+    "sample_outcome": None,
+    "resolve_chance": None,
     "baseline": _uniform_weights,
 }
 
@@ -177,6 +159,7 @@ for _stub in (
     observed,
     chance_outcomes,
     shuffle_hidden,
+    sample_outcome,
     resolve_chance,
     baseline,
 ):

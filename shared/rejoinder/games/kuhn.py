@@ -116,12 +116,33 @@ def chance_outcomes(state: Any, probabilities: Any) -> Any:
 
 
 @rule
+def sample_outcome(state: Any, rng: Any) -> Any:
+    if state.card[0] == NO_CARD:
+        return below(rng, CARDS)
+    return _nth_other(state.card[0], below(rng, CARDS - 1))
+
+
+@rule
+def resolve_chance(state: Any, rng: Any) -> Any:
+    reach = 1.0
+    while state.card[1] == NO_CARD:
+        reach /= CARDS if state.card[0] == NO_CARD else CARDS - 1
+        apply(state, sample_outcome(state, rng))
+    return reach
+
+
+@rule
 def shuffle_hidden(state: Any, player: Any, rng: Any) -> None:
     if state.card[1] == NO_CARD:
         return
     own = 0 if _seat(state, 0) == player else 1
-    card = below(rng, CARDS - 1)
-    state.card[1 - own] = card + 1 if card >= state.card[own] else card
+    state.card[1 - own] = _nth_other(state.card[own], below(rng, CARDS - 1))
+
+
+@rule
+def _nth_other(card: Any, n: Any) -> Any:
+    """The n-th of the cards that are not `card`."""
+    return n + 1 if n >= card else n
 
 
 @rule
@@ -148,6 +169,8 @@ contract.implement(
     infoset_key=infoset_key,
     observed=observed,
     chance_outcomes=chance_outcomes,
+    sample_outcome=sample_outcome,
+    resolve_chance=resolve_chance,
     shuffle_hidden=shuffle_hidden,
 )
 
@@ -188,5 +211,5 @@ GAME = Game(
     template=template,
     view=view,
     enumerable=frozenset({"standard"}),
-    max_depth=4,
+    max_decisions=lambda _: 3,
 )

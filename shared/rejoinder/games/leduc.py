@@ -148,9 +148,7 @@ def observed(state: Any, move: Any, player: Any) -> Any:
 
 @rule
 def chance_outcomes(state: Any, probabilities: Any) -> Any:
-    left = CARDS
-    for k in range(2):
-        left -= state.card[k] != NO_CARD
+    left = _undealt(state)
     for c in range(CARDS):
         dealt = c == state.card[0] or c == state.card[1]
         probabilities[c] = 0.0 if dealt else 1.0 / left
@@ -162,12 +160,24 @@ def resolve_chance(state: Any, rng: Any) -> Any:
     """All cards that are due; the n-th of the cards not yet dealt each time."""
     reach = 1.0
     while current_player(state) == contract.CHANCE:
-        left = CARDS
-        for k in range(2):
-            left -= state.card[k] != NO_CARD
+        left = _undealt(state)
         apply(state, _nth_undealt(state, below(rng, left)))
         reach /= left
     return reach
+
+
+@rule
+def sample_outcome(state: Any, rng: Any) -> Any:
+    return _nth_undealt(state, below(rng, _undealt(state)))
+
+
+@rule
+def _undealt(state: Any) -> Any:
+    """Cards left when the next one is dealt; the public card is the last."""
+    left = CARDS
+    for k in range(2):
+        left -= state.card[k] != NO_CARD
+    return left
 
 
 @rule
@@ -213,6 +223,7 @@ contract.implement(
     infoset_key=infoset_key,
     observed=observed,
     chance_outcomes=chance_outcomes,
+    sample_outcome=sample_outcome,
     resolve_chance=resolve_chance,
     shuffle_hidden=shuffle_hidden,
 )
@@ -255,5 +266,5 @@ GAME = Game(
     template=template,
     view=view,
     enumerable=frozenset({"standard"}),
-    max_depth=9,
+    max_decisions=lambda _: 8,
 )

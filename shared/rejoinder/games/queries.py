@@ -58,6 +58,11 @@ def chance_outcomes(states: Any, probabilities: Any) -> Any:
 
 
 @kernel
+def sample_outcome(states: Any, rng: Any) -> Any:
+    return np.int64(contract.sample_outcome(states[0], rng[0]))
+
+
+@kernel
 def resolve_chance(states: Any, rng: Any) -> Any:
     return contract.resolve_chance(states[0], rng[0])
 

@@ -13,7 +13,7 @@ from rejoinder.games.deal.cards import (
     MOVE_NAMES,
     OTHER,
 )
-from rejoinder.games.deal.rules import CONFIGURATIONS, DealRules, template
+from rejoinder.games.deal.rules import CONFIGURATIONS, DealRules, max_decisions, template
 from rejoinder.games.deal.view import DealView, view
 
 contract.implement(
@@ -28,6 +28,7 @@ contract.implement(
     observed=engine.observed,
     chance_outcomes=engine.chance_outcomes,
     shuffle_hidden=engine.shuffle_hidden,
+    sample_outcome=engine.sample_outcome,
     resolve_chance=engine.resolve_chance,
     baseline=baselines.risk_aware,
 )
@@ -50,6 +51,7 @@ GAME = Game(
             abstraction.intent_identifier,
             abstraction.describe,
             _CLAMPS,
+            abstraction.meaning,
         ),
         Abstraction(
             "progress",
@@ -58,11 +60,14 @@ GAME = Game(
             abstraction.progress_identifier,
             abstraction.describe,
             _CLAMPS,
+            abstraction.meaning,
         ),
     ),
     configurations=CONFIGURATIONS,
     template=template,
     view=view,
+    max_decisions=max_decisions,
+    starts=2,
     enumerable=frozenset({"micro"}),
 )
 

@@ -51,7 +51,7 @@ from rejoinder.games.deal.cards import (
 )
 from rejoinder.games.deal.engine import legal_moves, view_key
 from rejoinder.games.deal.response import response_amount
-from rejoinder.jit import rule
+from rejoinder.jit import kernel, rule
 
 INTENT = 1
 PROGRESS = 2
@@ -183,7 +183,8 @@ def resolve(state: Any, abstraction: Any, action: Any) -> Any:
 @rule
 def _choose_property(state: Any, intent: Any) -> Any:
     player = state.mover
-    best, best_score = 0, -1
+    best = 0
+    best_score: Any = -1
     for colour in range(3):
         owned = state.properties[player, colour]
         held = state.hand[player, PROPERTY + colour]
@@ -224,7 +225,8 @@ def _surplus_above(state: Any, value: Any, kind: Any) -> Any:
 @rule
 def _choose_rent(state: Any) -> Any:
     player = state.mover
-    best, amount = 0, 0
+    best = 0
+    amount: Any = 0
     for colour in range(3):
         if state.hand[player, RENT_CARD + colour] > 0:
             would_collect = response_amount(state, player, RENT_CARD + colour)
@@ -246,7 +248,8 @@ def _choose_property_payment(state: Any) -> Any:
 @rule
 def _least_worth(pile: Any) -> Any:
     """The money kind worth least in a pile that has some; PROPERTY + colour is the colour."""
-    best, least = 0, 100
+    best = 0
+    least: Any = 100
     for kind in range(len(pile)):
         if pile[kind] > 0 and WORTH[kind] < least:
             best, least = kind, np.int64(WORTH[kind])
@@ -256,12 +259,37 @@ def _least_worth(pile: Any) -> Any:
 @rule
 def _choose_other(state: Any) -> Any:
     player = state.mover
-    best, most = 0, 0
+    best = 0
+    most: Any = 0
     for colour in range(3):
         held = state.hand[player, RENT_CARD + colour]
         if held > most and state.properties[player, colour] == 0:
             best, most = colour, np.int64(held)
     return RENT_CARD + best
+
+
+@kernel
+def meaning(states: Any, move: Any) -> Any:
+    """The intent that a legal concrete move counts as."""
+    return np.int64(_intent_of(states[0], move))
+
+
+@rule
+def _intent_of(state: Any, move: Any) -> Any:
+    player = state.mover
+    if move < CASH:
+        return np.int64(_PROPERTY_INTENT[move, state.properties[player, move]])
+    if move < RENT_CARD:
+        return BANK_CASH
+    if move < JUST_SAY_NO:
+        return ATTEMPT_COLLECT_RENT if state.properties[player, move - RENT_CARD] > 0 else OTHER
+    if move == JUST_SAY_NO:
+        return SAY_NO
+    if move < GIVE_PROPERTY:
+        return GIVE_OPPONENT_CASH
+    if move < PASS:
+        return GIVE_OPPONENT_PROPERTY
+    return DO_PASS if move == PASS else DO_YIELD
 
 
 def describe(key: int) -> dict[str, Any]:

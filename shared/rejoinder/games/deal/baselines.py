@@ -30,7 +30,7 @@ _RISK_AWARE[ATTEMPT_COLLECT_RENT : GIVE_OPPONENT_PROPERTY + 1] = 0.5 * TEMPERATU
 
 @rule
 def risk_aware(state: Any, abstraction: Any, weights: Any) -> None:
-    """Prefers property to money by `AGGRESSIVENESS`; knows intents only, so needs an abstraction."""
+    """Prefers property to money by `AGGRESSIVENESS`; knows intents, not concrete moves."""
     legal = legal_actions(state, abstraction)
     total = 0.0
     for a in range(len(weights)):

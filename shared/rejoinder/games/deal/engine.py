@@ -236,10 +236,15 @@ def chance_outcomes(state: Any, probabilities: Any) -> Any:
 
 
 @rule
+def sample_outcome(state: Any, rng: Any) -> Any:
+    return _pick(state.deck, below(rng, state.deck_count))
+
+
+@rule
 def resolve_chance(state: Any, rng: Any) -> Any:
     ways, all_ways = 1.0, 1.0
     while state.mover == contract.CHANCE:
-        kind = _pick(state.deck, below(rng, state.deck_count))
+        kind = sample_outcome(state, rng)
         ways *= state.deck[kind]
         all_ways *= state.deck_count
         _receive(state, kind)

@@ -48,4 +48,4 @@ def valid_responses(state: Any) -> Any:
 @rule
 def response_complete(state: Any, move: Any) -> Any:
     """Whether the phase is over after `move` (already applied)."""
-    return state.paid >= state.owed or move == JUST_SAY_NO or move == YIELD
+    return state.paid >= state.owed or move in (JUST_SAY_NO, YIELD)

@@ -8,7 +8,15 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from rejoinder.games.base import Rules, States
-from rejoinder.games.deal.cards import CASH, COLOURS, JUST_SAY_NO, PROPERTY, RENT_CARD, SET_SIZE
+from rejoinder.games.deal.cards import (
+    CASH,
+    COLOURS,
+    HIGHEST_RENT,
+    JUST_SAY_NO,
+    PROPERTY,
+    RENT_CARD,
+    SET_SIZE,
+)
 from rejoinder.games.deal.engine import STATE
 
 # Piles are counted in signed bytes, and a bank may hold every copy of a kind.
@@ -26,15 +34,15 @@ class DealRules(Rules):
     """Rent cards of each colour."""
     just_say_no: Copies = 3
     """Just Say No cards."""
-    sets_needed: int = Field(2, ge=1, le=3)
+    sets_needed: int = Field(default=2, ge=1, le=3)
     """Complete sets that win."""
-    hand_size: int = Field(5, ge=1, le=60)
+    hand_size: int = Field(default=5, ge=1, le=60)
     """Cards dealt to each player; also drawn by a player whose hand is empty."""
-    draw: int = Field(2, ge=0, le=60)
+    draw: int = Field(default=2, ge=0, le=60)
     """Cards drawn at the start of a streak."""
-    streak: int = Field(2, ge=1, le=15)
+    streak: int = Field(default=2, ge=1, le=15)
     """Turns in a streak at most."""
-    turn_cap: int = Field(250, ge=1, le=10_000)
+    turn_cap: int = Field(default=250, ge=1, le=10_000)
     """Turns after which the game is a draw."""
 
     @model_validator(mode="after")
@@ -83,15 +91,15 @@ CONFIGURATIONS: dict[str, DealRules] = {
     ),
     # Small enough to enumerate, with every kind of decision: build, bank, charge, refuse, pay.
     "micro": DealRules(
-        property_copies=(3, 0, 0),
-        cash_copies=(2, 0, 0, 0),
-        rent_copies=(2, 0, 0),
+        property_copies=(3, 0, 1),
+        cash_copies=(1, 0, 0, 0),
+        rent_copies=(1, 0, 0),
         just_say_no=1,
         sets_needed=1,
         hand_size=2,
         draw=1,
         streak=1,
-        turn_cap=8,
+        turn_cap=6,
     ),
 }
 
@@ -108,3 +116,8 @@ def template(rules: DealRules) -> States:
     for name in ("sets_needed", "hand_size", "draw", "streak", "turn_cap"):
         state[name] = getattr(rules, name)
     return made
+
+
+def max_decisions(rules: DealRules) -> int:
+    """Every turn is a main action and at most one response for each unit owed, and the last."""
+    return rules.turn_cap * (1 + HIGHEST_RENT + 1)

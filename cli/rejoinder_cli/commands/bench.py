@@ -1,0 +1,21 @@
+"""`rejoinder bench NAME`: speed as a ratio to a peer in the same run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rejoinder_cli.output import JsonFlag, Output
+
+
+def bench(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="openspiel or kernel.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Measure speed side by side with OpenSpiel, on one core."""
+    from rejoinder_bench import run_bench
+
+    output = Output(as_json)
+    result = run_bench(name, output.say)
+    output.result({"bench": name, "ratios": result.ratios, "figures": result.figures})

@@ -1,0 +1,78 @@
+"""`rejoinder eval RUN`: how well a trained agent plays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from rejoinder_cli.output import JsonFlag, Output
+from rejoinder_cli.runs import OpenRun, RunArgument, open_run
+
+if TYPE_CHECKING:
+    from rejoinder.evaluate.agents import Agent
+
+
+def evaluate(
+    run: RunArgument,
+    opponent: Annotated[
+        str, typer.Option(metavar="random|risk-aware|RUN", help="Who it plays against.")
+    ] = "risk-aware",
+    games: Annotated[int, typer.Option(min=1, help="Test games, in pairs of one deal.")] = 4_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the deals and of the players' choices.")] = 1,
+    starts: Annotated[
+        Literal["alternate", "agent", "opponent"], typer.Option(help="Who begins.")
+    ] = "alternate",
+    argmax: Annotated[
+        bool, typer.Option("--argmax", help="Play the likeliest action instead of a sample.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Play a trained agent against a baseline or another run."""
+    from rejoinder.evaluate.match import play_match
+    from rejoinder.metrics import plain_result
+
+    output = Output(as_json)
+    opened = open_run(run, output)
+    config = opened.run.config
+    game = config.load_game()
+    other = _opponent(opponent, opened, argmax, output)
+    played = 0
+    with output.progress(f"against {other.name}", games) as update:
+
+        def advance(more: int) -> None:
+            nonlocal played
+            played += more
+            update(min(played, games))
+
+        advance(0)
+        result = play_match(
+            game,
+            game.template(config.rules),
+            opened.agent(argmax),
+            other,
+            games=games,
+            seed=seed,
+            starts=starts,
+            progress=advance,
+        )
+    output.say(f"{run} against {other.name}: {result}")
+    output.result({**plain_result(result), "opponent": opponent, "starts": starts, "seed": seed})
+
+
+def _opponent(name: str, opened: OpenRun, argmax: bool, output: Output) -> Agent:
+    from rejoinder.metrics import OPPONENTS
+
+    config = opened.run.config
+    if name in OPPONENTS:
+        return OPPONENTS[name](config.load_game())
+    if not Path(name).exists():
+        raise ValueError(f"--opponent: {name!r} is neither a run nor one of {', '.join(OPPONENTS)}")
+    other = open_run(Path(name), output)
+    theirs = other.run.config
+    if theirs.game != config.game:
+        raise ValueError(f"--opponent: {name} plays {theirs.game}, not {config.game}")
+    if theirs.rules != config.rules:
+        output.warn(f"{name} was trained under other rules; the match uses those of the first run")
+    return other.agent(argmax)

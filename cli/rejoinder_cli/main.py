@@ -1,0 +1,78 @@
+"""The `rejoinder` command: puts the commands together and turns errors into one line.
+
+Nothing heavy is imported here or at the top of a command's module: `rejoinder --help` must answer
+at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from rejoinder_cli.commands import (
+    bench,
+    digest,
+    evaluate,
+    exploit,
+    games,
+    play,
+    report,
+    solve,
+    train,
+)
+
+TRACEBACK = "REJOINDER_TRACEBACK"  # set in the environment: errors are shown with their origin
+
+
+class OneLineErrors(TyperGroup):
+    """What is wrong with the input is said in one line on standard error, with exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # the reader went away; typer knows what to do
+        except (ValueError, OSError) as error:
+            if os.environ.get(TRACEBACK):
+                raise
+            print(f"rejoinder: {_one_line(error)}", file=sys.stderr)
+            raise typer.Exit(2) from None
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+app = typer.Typer(
+    name="rejoinder",
+    cls=OneLineErrors,
+    help="Train, measure and play CFR policies for games with bounded one-sided responses.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("games")(games.games)
+app.command("solve")(solve.solve)
+app.command("train")(train.train)
+app.command("eval")(evaluate.evaluate)
+app.command("exploit")(exploit.exploit)
+app.command("play")(play.play)
+app.command("digest")(digest.digest)
+app.command("report")(report.report)
+app.command("bench")(bench.bench)
+
+
+def main() -> None:
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""What the commands print: text for people, or one JSON object for programs.
+
+With `--json` the last line of standard output is the object and everything for people goes to
+standard error; without it people read standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+JsonFlag = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")
+]
+
+_REFRESH = 0.1  # seconds between two updates of a progress bar
+
+
+class Output:
+    """Where a command's words go."""
+
+    def __init__(self, as_json: bool) -> None:
+        from rich.console import Console
+
+        self._as_json = as_json
+        self.console = Console(stderr=as_json, highlight=False, soft_wrap=True)
+        self._warnings = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """A line for people, plain: nothing in it is markup."""
+        self.console.print(text, markup=False)
+
+    def warn(self, text: str) -> None:
+        self._warnings.print(f"warning: {text}", style="yellow", markup=False)
+
+    def result(self, values: Mapping[str, Any]) -> None:
+        """The object for programs; nothing without `--json`."""
+        if self._as_json:
+            print(json.dumps(values), flush=True)
+
+    @contextmanager
+    def progress(
+        self, what: str, total: int, unit: str = "games"
+    ) -> Iterator[Callable[[int], None]]:
+        """A bar with rate and time left; the function it gives is told the number done so far.
+
+        Its first call says where the work begins, and starts the clock.
+        """
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        disable = not self.console.is_terminal
+        with Progress(*columns, console=self.console, disable=disable) as bar:
+            task = bar.add_task(what, total=total, rate="(loading kernels)", start=False)
+            began_with, began, shown = -1, 0.0, 0.0
+
+            def update(done: int) -> None:
+                nonlocal began_with, began, shown
+                now = time.monotonic()
+                if began_with < 0:
+                    began_with, began = done, now
+                    bar.start_task(task)
+                elif now - shown < _REFRESH and done < total:
+                    return
+                shown = now
+                rate = (done - began_with) / max(now - began, 1e-9)
+                bar.update(task, completed=done, rate=f"{rate:,.0f} {unit}/s")
+
+            yield update

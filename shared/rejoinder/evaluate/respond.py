@@ -1,0 +1,105 @@
+"""An approximate best response: a learner trained against one fixed agent, then measured.
+
+Whatever it wins per game, a true best response wins at least as much, so its mean utility is a
+lower bound on the agent's exploitability (starts and seats alternate, so the value of the game
+itself is zero for a symmetric game, and is subtracted by averaging over both seats for any other).
+The bound holds whatever the training did: it is measured by a match with deals of its own.
+
+The responder sees more than the agent (a richer abstraction) and plays like the agent wherever it
+has not learned better, so that it starts from zero and not from random play.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rejoinder.cfr.rollout import (
+    LINEAR,
+    entry_dtype,
+    fold,
+    play_against,
+    policies,
+    row_dtype,
+    with_room,
+)
+from rejoinder.cfr.table import Table, new_table, table_of
+from rejoinder.evaluate.agents import Agent, trained_agent
+from rejoinder.evaluate.match import MatchResult, play_match
+from rejoinder.games.base import Abstraction, Game, Rules
+from rejoinder.rng import STREAM
+
+_BATCH = 20  # games between two policies of the responder
+_ROLLOUTS = 10
+_EPSILON = 0.1
+_ENOUGH_UPDATES = 5  # of an infoset, before the responder trusts what it learned there
+
+
+@dataclass(frozen=True)
+class ResponseBound:
+    """What an approximate best response achieved against an agent."""
+
+    match: MatchResult  # from the responder's side
+    infosets: int  # that the responder distinguishes
+    abstraction: str  # in which it was trained
+    training_games: int
+
+    @property
+    def exploitability(self) -> float:
+        """The lower bound itself: the estimate, which may be off by `match.utility_error`."""
+        return self.match.mean_utility
+
+
+def best_response_bound(
+    game: Game,
+    rules: Rules,
+    agent: Agent,
+    *,
+    abstraction: Abstraction | None = None,
+    training_games: int = 2_000,
+    match_games: int = 20_000,
+    seed: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> ResponseBound:
+    """Train a responder (in the game's richest abstraction) against `agent` and measure it."""
+    abstraction = abstraction or game.abstractions[-1]
+    actions = len(abstraction.actions)
+    template = game.template(rules)
+    table = new_table(row_dtype(actions, 1), 1024)
+    states, rng = np.zeros(2, game.dtype), np.zeros(1, STREAM)
+    entries = np.zeros(game.max_decisions(rules), entry_dtype(actions))
+    nobody = np.uint64(0)
+    responder = agent
+    for g in range(training_games):
+        if g % _BATCH == 0:
+            responder = _responder(table, abstraction, agent)
+        decisions = play_against(
+            template,
+            responder.book,
+            agent.book,
+            states,
+            rng,
+            seed,
+            g,
+            game.starts,
+            _ROLLOUTS,
+            _EPSILON,
+            entries,
+        )
+        table = with_room(table, decisions)
+        fold(table, entries[:decisions], 1.0, LINEAR, nobody, nobody)
+        if progress:
+            progress(1)
+    responder = _responder(table, abstraction, agent)
+    match = play_match(game, template, responder, agent, games=match_games, seed=seed + 1)
+    return ResponseBound(match, int(responder.book.policy.size[0]), abstraction.name, training_games)
+
+
+def _responder(table: Table, abstraction: Abstraction, agent: Agent) -> Agent:
+    """Deviates from the agent where it has seen enough to know better."""
+    known = table.rows[: table.size[0]]
+    known = known[known["updates"] >= _ENOUGH_UPDATES]
+    policy = policies(table_of(known))
+    return trained_agent("best response", abstraction, policy, argmax=True, fallback=agent)

@@ -1,0 +1,92 @@
+"""What is reported about a run at a game index: the table's statistics and the win rates.
+
+Measuring reads the table and draws from streams of its own, so it never influences the learner;
+the figures are a function of (run config, learner's state, game index).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rejoinder.cfr.rollout import AVERAGE, max_expected_regret
+from rejoinder.cfr.table import Table
+from rejoinder.config import RunConfig
+from rejoinder.evaluate.agents import Agent, baseline_agent, random_agent, trained_agent
+from rejoinder.evaluate.match import MatchResult, play_match
+from rejoinder.games.base import Abstraction, Game
+
+OPPONENTS: dict[str, Callable[[Game], Agent]] = {
+    "random": random_agent,
+    "risk-aware": baseline_agent,
+}
+QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
+
+
+def measure(config: RunConfig, games: int, rows: Any, policy: Table) -> dict[str, Any]:
+    """The record of one evaluation: of the learner's rows, and of their policy in play."""
+    return {
+        "games": games,
+        **table_statistics(rows, config.load_abstraction()),
+        "win_rates": win_rates(config, games, policy),
+    }
+
+
+def table_statistics(rows: Any, abstraction: Abstraction) -> dict[str, Any]:
+    """MER, how many infosets, how often they were updated, and the median policy of each action."""
+    updates = rows["updates"]
+    return {
+        "mer": max_expected_regret(rows),
+        "infosets": len(rows),
+        "updates": {
+            name: float(np.quantile(updates, q)) if len(updates) else 0.0
+            for name, q in QUANTILES.items()
+        },
+        "policy": _median_policy(rows, abstraction.actions),
+    }
+
+
+def _median_policy(rows: Any, actions: tuple[str, ...]) -> dict[str, float]:
+    """By action, over the infosets where it is a choice; actions never met are left out."""
+    medians = {}
+    choice = rows["legal"] & (rows["legal"] - np.uint64(1)) != 0
+    for a, name in enumerate(actions):
+        available = choice & ((rows["legal"] >> np.uint64(a)) & np.uint64(1) == 1)
+        if available.any():
+            medians[name] = float(np.median(rows["policy"][available, AVERAGE, a]))
+    return medians
+
+
+def win_rates(config: RunConfig, games: int, policy: Table) -> dict[str, dict[str, Any]]:
+    """Against each baseline, by the seed and the game index alone."""
+    game = config.load_game()
+    agent = trained_agent("trained", config.load_abstraction(), policy, argmax=False)
+    template = game.template(config.rules)
+    seed = evaluation_seed(config.seed, games)
+    return {
+        name: plain_result(
+            play_match(game, template, agent, opponent(game), games=config.eval_games, seed=seed)
+        )
+        for name, opponent in OPPONENTS.items()
+    }
+
+
+def evaluation_seed(seed: int, games: int) -> int:
+    """Evaluations of one run draw from streams that have nothing in common."""
+    scattered = hashlib.sha256(f"evaluation {seed} {games}".encode()).digest()
+    return int.from_bytes(scattered[:8], "little")
+
+
+def plain_result(result: MatchResult) -> dict[str, Any]:
+    """A match result as JSON has it."""
+    return {
+        "win_rate": result.win_rate,
+        "low": result.low,
+        "high": result.high,
+        "draw_rate": result.draws / result.games,
+        "mean_utility": result.mean_utility,
+        "games": result.games,
+    }

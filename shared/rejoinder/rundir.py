@@ -1,0 +1,429 @@
+"""The run directory: everything that a run leaves behind, and how it is read again.
+
+    config.json         the run config and its fingerprint
+    provenance.json     what ran it: one entry for the start and for each resume
+    metrics.jsonl       one JSON object for each evaluation, by game index
+    checkpoints/NNNNNNNN/
+        manifest.json   what the checkpoint holds, with a checksum of every file and of itself
+        table.bin       the learner's rows, in order of first use
+        policy-V.bin    a snapshot that games not yet folded are going to use, by version
+    report.html         written by `rejoinder report`
+
+Invariant: a reader sees a file or a checkpoint whole or not at all, whenever the writer is killed
+(temporary name, fsync, rename, fsync of the directory), and never takes one whose content is not
+what was written: a damaged checkpoint is reported with the reason and the one before it is used.
+Binary files are raw little-endian rows; their dtype follows from the config.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rejoinder.cfr.rollout import policy_dtype, row_dtype
+from rejoinder.config import (
+    ConfigError,
+    Learning,
+    RunConfig,
+    canonical_json,
+    describe_difference,
+    make_config,
+)
+from rejoinder.jit import KERNEL_VERSION
+from rejoinder.provenance import provenance
+
+Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+FORMAT = 1  # of the whole directory; a reader refuses what it does not know
+KEPT_CHECKPOINTS = 3
+
+_CONFIG, _PROVENANCE, _METRICS = "config.json", "provenance.json", "metrics.jsonl"
+_CHECKPOINTS, _MANIFEST, _TABLE = "checkpoints", "manifest.json", "table.bin"
+_TEMPORARY = ".temporary-"
+REPORT = "report.html"
+
+
+class RunError(ValueError):
+    """A run directory that cannot be used; the message is one line that says why."""
+
+
+class DamagedError(RunError):
+    """A checkpoint that is not what was written."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The learner's state after `games` games, and the snapshots that later games still need."""
+
+    games: int
+    rows: Rows
+    snapshots: Mapping[int, Rows] = field(default_factory=dict)  # policy rows by version
+    kernel: str = KERNEL_VERSION  # the kernels that made it
+
+
+def digest(fingerprint: str, games: int, rows: Rows) -> str:
+    """SHA-256 of the learner's state: what two runs must agree on to be the same run."""
+    header = canonical_json({"fingerprint": fingerprint, "games": games})
+    made = hashlib.sha256(header.encode() + b"\n")
+    made.update(np.ascontiguousarray(rows).data if len(rows) else b"")
+    return made.hexdigest()
+
+
+def needed_versions(config: Learning, games: int) -> range:
+    """Snapshot versions that exist after `games` games and that games to come will use."""
+    return range(config.version_for(games), games // config.batch + 1)
+
+
+class RunDir:
+    """One run directory. Make it by `create` or `open`."""
+
+    def __init__(self, path: Path, config: RunConfig) -> None:
+        self.path = path
+        self.config = config
+
+    @classmethod
+    def create(cls, path: Path, config: RunConfig) -> RunDir:
+        """A new run in a directory that is empty or not there yet."""
+        if path.exists() and not path.is_dir():
+            raise RunError(f"{path} is a file; a run needs a directory")
+        if path.exists() and any(path.iterdir()):
+            what = "holds a run already" if is_run(path) else "is not empty and not a run"
+            raise RunError(f"{path} {what}")
+        (path / _CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+        run = cls(path, config)
+        run._write_config()
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunDir:
+        """A run that is there."""
+        return cls(path, _read_config(path))
+
+    def continue_with(self, config: RunConfig) -> None:
+        """Take over another length and other reporting; everything else must be the same."""
+        if config.fingerprint != self.config.fingerprint:
+            difference = describe_difference(self.config, config)
+            raise RunError(f"{self.path} is a run of another config: {difference}")
+        if config != self.config:
+            self.config = config
+            self._write_config()
+
+    def begin_session(self, from_game: int) -> None:
+        """Note in the provenance what runs from game `from_game` on; clear what a crash left."""
+        for folder in (self.path, self.path / _CHECKPOINTS):
+            for leftover in folder.glob(f"{_TEMPORARY}*"):
+                _remove(leftover)
+        sessions = [*self.sessions(), {"from_game": from_game, **provenance()}]
+        _write_json(self.path / _PROVENANCE, {"sessions": sessions})
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """The provenance of the start and of each resume."""
+        try:
+            sessions = json.loads((self.path / _PROVENANCE).read_text("utf-8"))["sessions"]
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return []
+        return [s for s in sessions if isinstance(s, dict)] if isinstance(sessions, list) else []
+
+    def append_metrics(self, record: Mapping[str, Any]) -> None:
+        with (self.path / _METRICS).open("a", encoding="utf-8") as file:
+            file.write(canonical_json(record) + "\n")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The evaluations so far, by game index; a line cut short by a crash is left out."""
+        try:
+            lines = (self.path / _METRICS).read_text("utf-8", errors="replace").splitlines()
+        except FileNotFoundError:
+            return []
+        records = (_json_object(line) for line in lines)
+        return [r for r in records if isinstance(r.get("games"), int)]
+
+    def drop_metrics_after(self, games: int) -> None:
+        """Forget evaluations of games that are going to be played again."""
+        records = self.metrics()
+        kept = [r for r in records if r["games"] <= games]
+        text = "".join(canonical_json(record) + "\n" for record in kept)
+        if kept or (self.path / _METRICS).exists():
+            _write_atomically(self.path / _METRICS, text.encode())
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint and drop those before the last few."""
+        folder = self.path / _CHECKPOINTS
+        target = folder / f"{checkpoint.games:08d}"
+        temporary = folder / f"{_TEMPORARY}{os.getpid()}-{target.name}"
+        _remove(temporary)
+        try:
+            temporary.mkdir()
+            _write_checkpoint(temporary, self.config, checkpoint)
+            if target.exists():
+                _remove(target)
+            os.replace(temporary, target)
+            _sync_directory(folder)
+        finally:
+            _remove(temporary)
+        for old in self._checkpoint_folders()[KEPT_CHECKPOINTS:]:
+            _remove(old)
+
+    def newest_checkpoint(
+        self, report: Callable[[str], None] = lambda _: None
+    ) -> Checkpoint | None:
+        """The newest checkpoint that is whole, or None; `report` is told of those that are not."""
+        for folder in self._checkpoint_folders():
+            try:
+                return _read_checkpoint(folder, self.config)
+            except DamagedError as error:
+                report(f"checkpoint {folder} is damaged and not used: {error}")
+        return None
+
+    def result(self, report: Callable[[str], None] = lambda _: None) -> Checkpoint:
+        """The newest whole checkpoint; it is an error if there is none."""
+        checkpoint = self.newest_checkpoint(report)
+        if checkpoint is None:
+            raise RunError(f"{self.path} has no usable checkpoint yet")
+        return checkpoint
+
+    def _checkpoint_folders(self) -> list[Path]:
+        """Newest first."""
+        try:
+            folders = [p for p in (self.path / _CHECKPOINTS).iterdir() if p.name.isdecimal()]
+        except FileNotFoundError:
+            return []
+        return sorted(folders, key=lambda p: int(p.name), reverse=True)
+
+    def _write_config(self) -> None:
+        content = {
+            "format": FORMAT,
+            "fingerprint": self.config.fingerprint,
+            "config": self.config.model_dump(mode="json"),
+        }
+        _write_json(self.path / _CONFIG, content)
+
+
+def is_run(path: Path) -> bool:
+    """Whether the directory was made by `RunDir.create` (its config may still be damaged)."""
+    try:
+        content = _json_object((path / _CONFIG).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return False
+    return {"format", "fingerprint", "config"} <= content.keys()
+
+
+def remove_run(path: Path) -> None:
+    """Delete what a run has written, and the directory if nothing else is in it."""
+    if not is_run(path):
+        raise RunError(f"{path} is not a run directory, so it is not deleted")
+    for name in (_CHECKPOINTS, _METRICS, _PROVENANCE, REPORT, _CONFIG):  # the mark of a run last
+        _remove(path / name)
+    if not any(path.iterdir()):
+        path.rmdir()
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    rows: int = Field(ge=0)
+    row_bytes: int = Field(ge=1)
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class _Manifest(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    format: int
+    fingerprint: str
+    kernel: str
+    games: int = Field(ge=0)
+    digest: str
+    dtype: dict[str, str]  # of a row of the table, for readers that are not Rejoinder
+    files: dict[str, _File]
+    checksum: str  # of the rest of the manifest
+
+    def checksum_of_the_rest(self) -> str:
+        rest = self.model_dump(mode="json", exclude={"checksum"})
+        return hashlib.sha256(canonical_json(rest).encode()).hexdigest()
+
+
+def _write_checkpoint(folder: Path, config: Learning, checkpoint: Checkpoint) -> None:
+    files = {}
+    for name, rows in _contents(checkpoint).items():
+        content = np.ascontiguousarray(rows).tobytes()
+        _write_durably(folder / name, content)
+        sha256 = hashlib.sha256(content).hexdigest()
+        files[name] = _File(rows=len(rows), row_bytes=rows.dtype.itemsize, sha256=sha256)
+    manifest = _Manifest(
+        format=FORMAT,
+        fingerprint=config.fingerprint,
+        kernel=checkpoint.kernel,
+        games=checkpoint.games,
+        digest=digest(config.fingerprint, checkpoint.games, checkpoint.rows),
+        dtype=_plain_dtype(checkpoint.rows.dtype),
+        files=files,
+        checksum="",
+    )
+    manifest.checksum = manifest.checksum_of_the_rest()
+    _write_durably(folder / _MANIFEST, manifest.model_dump_json(indent=2).encode())
+    _sync_directory(folder)
+
+
+def _contents(checkpoint: Checkpoint) -> dict[str, Rows]:
+    return {_TABLE: checkpoint.rows} | {
+        _policy_file(version): rows for version, rows in checkpoint.snapshots.items()
+    }
+
+
+def _policy_file(version: int) -> str:
+    return f"policy-{version}.bin"
+
+
+def _plain_dtype(dtype: np.dtype[Any]) -> dict[str, str]:
+    """The fields of a row in order, as text: type and shape."""
+    parts = {name: dtype[name] for name in dtype.names or ()}
+    return {name: f"{part.base.str}{list(part.shape) or ''}" for name, part in parts.items()}
+
+
+def _read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
+    """A checkpoint of this config, checked byte by byte; DamagedError says what is wrong."""
+    manifest = _read_manifest(folder)
+    actions = len(config.load_abstraction().actions)
+    table_dtype = row_dtype(actions, config.buffer_size)
+    if manifest.fingerprint != config.fingerprint:
+        raise DamagedError("it belongs to a run of another config")
+    if manifest.games != int(folder.name):
+        raise DamagedError(f"its manifest speaks of {manifest.games} games")
+    if manifest.dtype != _plain_dtype(table_dtype):
+        raise DamagedError("its rows have another layout than this version of Rejoinder writes")
+    versions = needed_versions(config, manifest.games)
+    expected = {_TABLE: table_dtype}
+    expected |= {_policy_file(version): policy_dtype(actions) for version in versions}
+    if manifest.files.keys() != expected.keys():
+        raise DamagedError(f"it lists the files {sorted(manifest.files)}, not {sorted(expected)}")
+    read = {
+        name: _read_rows(folder / name, manifest.files[name], dtype)
+        for name, dtype in expected.items()
+    }
+    if digest(manifest.fingerprint, manifest.games, read[_TABLE]) != manifest.digest:
+        raise DamagedError("its digest is not that of its table")
+    return Checkpoint(
+        games=manifest.games,
+        rows=read[_TABLE],
+        snapshots={version: read[_policy_file(version)] for version in versions},
+        kernel=manifest.kernel,
+    )
+
+
+def _read_manifest(folder: Path) -> _Manifest:
+    try:
+        content = json.loads((folder / _MANIFEST).read_bytes())
+        manifest = _Manifest.model_validate(content)
+    except OSError as error:
+        raise DamagedError(f"{_MANIFEST} cannot be read: {error.strerror}") from None
+    except (ValidationError, ValueError, RecursionError):
+        raise DamagedError(f"{_MANIFEST} is not the manifest of a checkpoint") from None
+    if manifest.format != FORMAT:
+        raise DamagedError(f"format {manifest.format} is unknown; this version reads {FORMAT}")
+    if manifest.checksum != manifest.checksum_of_the_rest():
+        raise DamagedError(f"{_MANIFEST} does not match its own checksum")
+    return manifest
+
+
+def _read_rows(path: Path, file: _File, dtype: np.dtype[Any]) -> Rows:
+    """The rows of one file. Its size is compared before a byte is read."""
+    if file.row_bytes != dtype.itemsize:
+        raise DamagedError(f"{path.name} has rows of {file.row_bytes} bytes, not {dtype.itemsize}")
+    try:
+        size = path.stat().st_size
+        if size != file.rows * file.row_bytes:
+            raise DamagedError(
+                f"{path.name} has {size} bytes, not {file.rows} rows of {file.row_bytes}"
+            )
+        content = path.read_bytes()
+    except OSError as error:
+        raise DamagedError(f"{path.name} cannot be read: {error.strerror}") from None
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        raise DamagedError(f"{path.name} does not match its checksum")
+    return np.frombuffer(content, dtype)
+
+
+def _read_config(path: Path) -> RunConfig:
+    file = path / _CONFIG
+    try:
+        content = _json_object(file.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise RunError(f"no run at {path}: there is no {_CONFIG} in it") from None
+    except UnicodeDecodeError:
+        content = {}
+    if not {"format", "fingerprint", "config"} <= content.keys():
+        raise RunError(f"{file} is not the config of a run")
+    if content["format"] != FORMAT:
+        raise RunError(f"{path}: format {content['format']!r} is unknown; this reads {FORMAT}")
+    if not isinstance(content["config"], dict):
+        raise RunError(f"{file} is not the config of a run")
+    try:
+        config = make_config(content["config"], source=str(file))
+    except ConfigError as error:
+        raise RunError(str(error)) from None
+    if content["fingerprint"] != config.fingerprint:
+        raise RunError(f"{file} was changed: its fingerprint is not that of its fields")
+    return config
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    """The object, or an empty one where the text is something else."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _write_json(path: Path, value: Any) -> None:
+    _write_atomically(path, (json.dumps(value, indent=2) + "\n").encode())
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f"{_TEMPORARY}{os.getpid()}-{path.name}")
+    try:
+        _write_durably(temporary, content)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_directory(path: Path) -> None:
+    """Make a rename last; systems that cannot open a directory do without."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    """Delete a file or a directory; a directory loses its name first, so no half of it is seen."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    doomed = path
+    if not path.name.startswith(_TEMPORARY):
+        doomed = path.with_name(f"{_TEMPORARY}{os.getpid()}-{time.monotonic_ns()}")
+        os.rename(path, doomed)
+    shutil.rmtree(doomed)

@@ -1,0 +1,183 @@
+"""Sequential training obeys the determinism contract; digests are compared, not tolerances."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rejoinder.actor import Actor
+from rejoinder.config import RunConfig, load_config, make_config
+from rejoinder.rundir import RunDir, RunError
+from rejoinder_learner.sequential import TrainResult, train
+from rejoinder_learner.state import Learner
+
+KUHN = {"game": "kuhn", "rollouts": 2, "eval_games": 2, "eval_every": 0, "games": 24}
+
+
+def kuhn(**fields: Any) -> RunConfig:
+    return make_config(KUHN | fields)
+
+
+def stop_at(games: int) -> Callable[[], bool]:
+    """Asks for a stop before the game of that number."""
+    asked = itertools.count()
+    return lambda: next(asked) >= games
+
+
+def fresh(path: Path, config: RunConfig) -> TrainResult:
+    return train(RunDir.create(path, config))
+
+
+def folded(config: RunConfig, games: int) -> Learner:
+    learner, actor = Learner(config), Actor(config)
+    for game in range(games):
+        learner.fold(actor.play(game, learner.policy_for(game)))
+    return learner
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    batch=st.integers(1, 7),
+    lag=st.integers(0, 4),
+    stop=st.integers(0, 30),
+    more=st.integers(0, 30),
+    averaging=st.sampled_from(["buffer", "uniform", "linear"]),
+)
+def test_a_checkpoint_anywhere_changes_nothing(
+    batch: int, lag: int, stop: int, more: int, averaging: str
+) -> None:
+    config = kuhn(batch=batch, lag=lag, averaging=averaging)
+    resumed, actor = Learner(config, folded(config, stop).checkpoint()), Actor(config)
+    for game in range(stop, stop + more):
+        resumed.fold(actor.play(game, resumed.policy_for(game)))
+    assert resumed.digest() == folded(config, stop + more).digest()
+
+
+@pytest.mark.parametrize(("batch", "lag"), [(1, 0), (4, 0), (4, 1), (5, 3), (100, 1)])
+@pytest.mark.parametrize("stop", [0, 1, 4, 13, 23])
+def test_stop_and_resume_give_the_digest_of_an_uninterrupted_run(
+    tmp_path: Path, batch: int, lag: int, stop: int
+) -> None:
+    config = kuhn(batch=batch, lag=lag, checkpoint_every=6)
+    expected = fresh(tmp_path / "whole", config)
+    run = RunDir.create(tmp_path / "stopped", config)
+    first = train(run, should_stop=stop_at(stop))
+    assert (first.games, first.finished) == (stop, False)
+    second = train(RunDir.open(tmp_path / "stopped"))
+    assert (second.games, second.played, second.finished) == (24, 24 - stop, True)
+    assert second.digest == expected.digest
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("lag", [0, 1, 2])
+def test_a_game_is_played_with_the_snapshot_of_its_index(batch: int, lag: int) -> None:
+    """Against a learner written from the contract: keep every snapshot there ever was."""
+    config = kuhn(batch=batch, lag=lag)
+    naive, actor = Learner(config), Actor(config)
+    snapshots = [naive.policy()]
+    for game in range(20):
+        naive.fold(actor.play(game, snapshots[max(0, game // batch - lag)]))
+        if (game + 1) % batch == 0:
+            snapshots.append(naive.policy())
+    assert folded(config, 20).digest() == naive.digest()
+
+
+def test_a_delta_is_a_pure_function_of_its_game() -> None:
+    config = kuhn()
+    policy = folded(config, 9).policy()
+    actor, other = Actor(config), Actor(config)
+    first = actor.play(9, policy).tobytes()
+    actor.play(3, policy)
+    assert actor.play(9, policy).tobytes() == first
+    assert other.play(9, policy).tobytes() == first
+    assert other.play(10, policy).tobytes() != first
+
+
+def test_batch_lag_and_seed_matter() -> None:
+    base = {"batch": 4, "lag": 1}
+    changes = ({}, {"batch": 5}, {"lag": 0}, {"seed": 2}, {"rollouts": 3}, {"decay": 0.9})
+    rows = [folded(kuhn(**(base | change)), 24).rows.tobytes() for change in changes]
+    assert len(set(rows)) == len(rows)
+
+
+def test_reporting_never_touches_the_learner(tmp_path: Path) -> None:
+    quiet = fresh(tmp_path / "quiet", kuhn(checkpoint_every=0))
+    loud = fresh(tmp_path / "loud", kuhn(eval_every=1, eval_games=20, checkpoint_every=1))
+    assert quiet.digest == loud.digest
+
+
+def test_a_longer_run_goes_through_the_states_of_the_shorter(tmp_path: Path) -> None:
+    fresh(tmp_path / "run", kuhn(games=10))
+    run = RunDir.open(tmp_path / "run")
+    run.continue_with(kuhn(games=24))
+    assert train(run).digest == fresh(tmp_path / "whole", kuhn(games=24)).digest
+    run.continue_with(kuhn(games=10))
+    with pytest.raises(RunError, match="has 24 games already"):
+        train(run)
+
+
+def test_a_damaged_checkpoint_costs_time_not_the_digest(tmp_path: Path) -> None:
+    config = kuhn(checkpoint_every=5)
+    run = RunDir.create(tmp_path / "run", config)
+    expected = train(run).digest
+    for games, restart in ((24, 20), (20, 15)):
+        (tmp_path / f"run/checkpoints/{games:08d}/table.bin").write_bytes(b"")
+        for later in (p for p in (tmp_path / "run/checkpoints").iterdir() if int(p.name) > games):
+            (later / "table.bin").write_bytes(b"")
+        problems: list[str] = []
+        result = train(run, report=problems.append)
+        assert result.played == 24 - restart
+        assert result.digest == expected
+        assert any(f"{games:08d} is damaged" in problem for problem in problems)
+
+
+def test_metrics_of_a_resumed_run_are_those_of_an_uninterrupted_one(tmp_path: Path) -> None:
+    config = kuhn(eval_every=5, eval_games=20, checkpoint_every=10)
+    whole = RunDir.create(tmp_path / "whole", config)
+    train(whole)
+    stopped = RunDir.create(tmp_path / "stopped", config)
+    train(stopped, should_stop=stop_at(18))
+    (tmp_path / "stopped/checkpoints/00000018/manifest.json").unlink()  # back to game 10
+    train(stopped)
+    assert [r["games"] for r in whole.metrics()] == [5, 10, 15, 20, 24]
+    assert stopped.metrics() == whole.metrics()
+
+
+def test_what_an_evaluation_says(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path / "run", kuhn(games=60, eval_every=60, eval_games=100))
+    train(run)
+    (record,) = run.metrics()
+    assert record["infosets"] == 12
+    assert record["mer"] >= 0
+    assert record["updates"]["min"] <= record["updates"]["median"] <= record["updates"]["max"]
+    assert record["policy"].keys() == {"pass", "bet"}
+    for rate in record["win_rates"].values():
+        assert 0 <= rate["low"] <= rate["win_rate"] <= rate["high"] <= 1
+        assert rate["games"] == 100
+
+
+def test_other_kernels_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RunDir.create(tmp_path / "run", kuhn())
+    train(run, should_stop=stop_at(3))
+    monkeypatch.setattr("rejoinder_learner.sequential.KERNEL_VERSION", "another")
+    told: list[str] = []
+    train(run, report=told.append)
+    assert "kernels" in told[0]
+
+
+def test_leduc_learns_too(tmp_path: Path) -> None:
+    config = make_config({"game": "leduc", "games": 200, "rollouts": 5, "eval_every": 200})
+    run = RunDir.create(tmp_path / "run", config)
+    train(run)
+    assert run.metrics()[-1]["win_rates"]["random"]["mean_utility"] > 0
+
+
+def test_tiny_learns_to_beat_random(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path / "run", load_config("tiny", {"games": 100}))
+    train(run)
+    assert run.metrics()[-1]["win_rates"]["random"]["low"] > 0.5

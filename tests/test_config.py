@@ -1,0 +1,179 @@
+"""The run config: what it takes, what it refuses and how, and what its fingerprint covers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rejoinder.config import (
+    ConfigError,
+    Learning,
+    RunConfig,
+    canonical_json,
+    describe_difference,
+    load_config,
+    make_config,
+    shipped_configs,
+)
+
+# For every field that the learner could notice: another value than the default.
+OTHER_LEARNING = {
+    "game": "kuhn",
+    "rules": "large",
+    "abstraction": "progress",
+    "seed": 2,
+    "rollouts": 3,
+    "epsilon": 0.2,
+    "decay": 0.99,
+    "averaging": "linear",
+    "buffer_size": 4,
+    "batch": 7,
+    "lag": 0,
+}
+OTHER_REPORTING = {"games": 5, "eval_every": 3, "eval_games": 10, "checkpoint_every": 2}
+
+
+def test_every_shipped_config_loads_and_says_what_it_is() -> None:
+    assert {"paper", "tiny", "small", "large", "micro"} <= shipped_configs().keys()
+    for name, what in shipped_configs().items():
+        assert isinstance(load_config(name), RunConfig)
+        assert what
+
+
+def test_paper_is_the_papers_table() -> None:
+    config = load_config("paper")
+    rules = config.rules.model_dump()
+    assert (config.games, config.rollouts, config.buffer_size) == (1_000, 20, 10)
+    assert (config.epsilon, config.decay, config.seed, config.eval_every) == (0.1, 1.0, 1, 50)
+    assert (rules["sets_needed"], rules["hand_size"], rules["turn_cap"]) == (2, 5, 250)
+
+
+def test_names_are_normalised_to_what_they_stand_for() -> None:
+    assert load_config("paper", ["rules.sets_needed=3"]) == load_config("paper", ["rules=large"])
+    assert make_config({"game": "kuhn"}).abstraction == "none"
+    assert make_config({}).abstraction == "intent"
+    small = make_config({"rules": {"base": "tiny", "draw": 2}}).rules.model_dump()
+    assert (small["hand_size"], small["draw"]) == (3, 2)
+
+
+@pytest.mark.parametrize("field", sorted(Learning.model_fields))
+def test_the_fingerprint_covers_what_the_learner_notices(field: str) -> None:
+    assert make_config({field: OTHER_LEARNING[field]}).fingerprint != make_config({}).fingerprint
+
+
+@pytest.mark.parametrize(
+    "field", sorted(RunConfig.model_fields.keys() - Learning.model_fields.keys())
+)
+def test_the_fingerprint_ignores_length_and_reporting(field: str) -> None:
+    assert make_config({field: OTHER_REPORTING[field]}).fingerprint == make_config({}).fingerprint
+
+
+def test_the_papers_fingerprint_stays() -> None:
+    """Old runs can be continued only while this holds; a new learning field must change it."""
+    fields = make_config({}).learning_fields()
+    assert canonical_json(fields).startswith('{"abstraction":"intent","averaging":"buffer",')
+    assert sorted(fields) == sorted(OTHER_LEARNING)
+
+
+@given(
+    st.integers(0, 2**63 - 1),
+    st.floats(0, 1),
+    st.sampled_from(["buffer", "uniform", "linear"]),
+    st.integers(1, 100),
+)
+def test_plain_data_makes_the_same_config_again(
+    seed: int, epsilon: float, averaging: str, batch: int
+) -> None:
+    fields = {"seed": seed, "epsilon": epsilon, "averaging": averaging, "batch": batch}
+    config = make_config(fields)
+    again = make_config(config.model_dump(mode="json"))
+    assert again == config
+    assert again.fingerprint == config.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("batch", "lag", "versions"),
+    [(1, 0, [0, 1, 2, 3]), (2, 0, [0, 0, 1, 1]), (2, 1, [0, 0, 0, 0, 1, 1]), (1, 2, [0, 0, 0, 1])],
+)
+def test_version_of_a_game(batch: int, lag: int, versions: list[int]) -> None:
+    config = make_config({"batch": batch, "lag": lag})
+    assert [config.version_for(g) for g in range(len(versions))] == versions
+
+
+@pytest.mark.parametrize(
+    ("override", "named", "told"),
+    [
+        ("rolouts=3", "rolouts", "near it: rollouts"),
+        ("zzz=3", "zzz", "there are game, rules"),
+        ("games=0", "games", "greater than or equal to 1"),
+        ("games=many", "games", "integer"),
+        ("games=1.5", "games", "integer"),
+        ("batch=true", "batch", "integer"),
+        ("seed=-1", "seed", "greater than or equal to 0"),
+        ("epsilon=1.5", "epsilon", "less than or equal to 1"),
+        ("epsilon=nan", "epsilon", "finite"),
+        ("decay=0", "decay", "greater than 0"),
+        ("averaging=median", "averaging", "'buffer', 'uniform' or 'linear'"),
+        ("game=go", "game", "deal, kuhn, leduc"),
+        ("abstraction=x", "abstraction", "none, intent"),
+        ("rules=huge", "rules", "medium, small, large"),
+        ("rules=3", "rules", "table of rules"),
+        ("rules.sets_needed=4", "rules.sets_needed", "less than or equal to 3"),
+        ("rules.set_needed=1", "rules.set_needed", "near it: sets_needed"),
+        ("rules.hand_size=60", "rules.hand_size", "deck"),
+        ("rules.base=huge", "rules", "medium, small, large"),
+        ("lag.x=1", "lag.x", "only rules"),
+        ("games", "games", "field=value"),
+    ],
+)
+def test_a_wrong_field_is_named_on_one_line(override: str, named: str, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config("paper", [override])
+    message = str(caught.value)
+    assert named in message
+    assert told in message
+    assert "\n" not in message
+
+
+def test_a_config_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no config is called 'papr'; there are .*paper"):
+        load_config("papr")
+    with pytest.raises(ConfigError, match="No such file"):
+        load_config(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="Is a directory"):
+        load_config(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"games = ", b"\xff\xfe", b"= 3"])
+def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"broken\.toml: not a TOML file"):
+        load_config(path)
+
+
+def test_a_toml_file_with_a_table_of_rules(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('games = 7\n[rules]\nbase = "small"\nstreak = 3\n', encoding="utf-8")
+    config = load_config(path, {"seed": 9})
+    assert (config.games, config.seed, config.rules.model_dump()["streak"]) == (7, 9, 3)
+
+
+def test_an_override_is_one_value() -> None:
+    with pytest.raises(ConfigError, match=r"games: .*integer"):
+        load_config("paper", ["games=1\nseed = 2"])
+
+
+def test_differences_are_told_by_field() -> None:
+    here = make_config({"seed": 2, "rules": "large", "games": 3})
+    told = describe_difference(make_config({}), here)
+    assert told == "seed is 1 there and 2 here; rules.sets_needed is 2 there and 3 here"
+
+
+def test_importing_the_config_does_not_load_the_games() -> None:
+    code = "import sys, rejoinder.config; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
