@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from rejoinder import rundir
 from rejoinder.cfr.rollout import policy_dtype, row_dtype
 from rejoinder.config import RunConfig, make_config

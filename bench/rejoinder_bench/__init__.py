@@ -12,6 +12,7 @@ from importlib import import_module
 BENCHES = {
     "openspiel": "our solvers over OpenSpiel's C++ ones, on Kuhn and Leduc poker",
     "kernel": "Monopoly Deal decisions over OpenSpiel's Leduc iterations, and training games",
+    "startup": "process start to the first training game, over `import numba` alone",
 }
 
 

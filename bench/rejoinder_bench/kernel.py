@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from rejoinder.cfr.rollout import entry_dtype, play_game, policies, row_dtype
 from rejoinder.cfr.table import new_table
 from rejoinder.games import GAMES
@@ -26,7 +27,6 @@ from rejoinder.games.contract import (
 )
 from rejoinder.jit import copy_record, kernel
 from rejoinder.rng import STREAM, TRAINING, stream
-
 from rejoinder_bench import Result, peers
 from rejoinder_bench.measure import one_core, side_by_side
 

@@ -12,7 +12,6 @@ from rejoinder.cfr.full import FullSolver
 from rejoinder.cfr.sampling import SamplingSolver
 from rejoinder.cfr.tree import build_tree
 from rejoinder.games import GAMES
-
 from rejoinder_bench import Result, peers
 from rejoinder_bench.measure import one_core, side_by_side
 

@@ -17,10 +17,11 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from rejoinder.metrics import QUANTILES
 from rejoinder_cli.runs import OpenRun
 
 _INK = "#010203"  # stands for the page's text colour until the figure is in the page
-_COLOURS = ("#3b82f6", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#14b8a6", "#ec4899", "#84cc16")
+_COLOURS = ("#3b82f6", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#64748b", "#ec4899", "#84cc16")
 _DASHES = ("-", "--", ":")
 
 Records = list[dict[str, Any]]
@@ -152,7 +153,7 @@ def _draw_win_rates(axes: Axes, records: Records) -> None:
 
 
 def _draw_updates(axes: Axes, records: Records) -> None:
-    for quantile, colour in zip(records[-1]["updates"], _COLOURS, strict=False):
+    for quantile, colour in zip(reversed(QUANTILES), _COLOURS, strict=False):
         counts = [record["updates"][quantile] for record in records]
         axes.plot(_games(records), counts, color=colour, label=quantile)
     axes.set_yscale("log")

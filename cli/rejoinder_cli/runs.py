@@ -11,7 +11,6 @@ import typer
 if TYPE_CHECKING:
     from rejoinder.evaluate.agents import Agent
     from rejoinder.rundir import Checkpoint, RunDir
-
     from rejoinder_cli.output import Output
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]

@@ -20,7 +20,6 @@ from rejoinder.config import RunConfig
 from rejoinder.jit import KERNEL_VERSION
 from rejoinder.metrics import measure
 from rejoinder.rundir import RunDir, RunError
-
 from rejoinder_learner.state import Learner
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from rejoinder.actor import Delta
 from rejoinder.cfr.rollout import AVERAGING, fold, policies, row_dtype, with_room
 from rejoinder.cfr.table import Table, new_table, table_of

@@ -92,4 +92,3 @@ def _run(
         if spent < 0.1:
             chunk *= 2
     return seconds
-

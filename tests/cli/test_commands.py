@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rejoinder_cli.main import app
 from typer.testing import CliRunner, Result
+
+from rejoinder_cli.main import app
 
 
 def run(*arguments: str | Path, stdin: str | None = None) -> Result:

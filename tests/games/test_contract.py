@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+
 from rejoinder import rng
 from rejoinder.games import GAMES, find_game, game_names, queries
 from rejoinder.games.base import Abstraction, Game, Rules, States

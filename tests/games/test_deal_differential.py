@@ -13,6 +13,7 @@ import random
 import numpy as np
 import pytest
 from naive_deal import NaiveDeal, full_deck  # type: ignore[import-not-found]
+
 from rejoinder.games import queries
 from rejoinder.games.base import States
 from rejoinder.games.contract import CHANCE, CONCRETE, OVER

@@ -10,6 +10,7 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pydantic import ValidationError
+
 from rejoinder.games.deal import GAME, DealRules
 from rejoinder.games.deal.cards import (
     COLOURS,

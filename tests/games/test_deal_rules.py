@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 import pytest
 from pydantic import ValidationError
+
 from rejoinder.games import queries
 from rejoinder.games.deal import GAME, DealRules, DealView
 from rejoinder.games.deal.abstraction import INTENT, PROGRESS

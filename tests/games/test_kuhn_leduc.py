@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+
 from rejoinder.games import GAMES
 from rejoinder.games.poker import PokerView
 from rejoinder.games.session import Session

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from rejoinder import rng
 from rejoinder.games import GAMES, find_game, game_names, queries
 from rejoinder.games.base import Rules

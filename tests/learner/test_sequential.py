@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rejoinder.actor import Actor
 from rejoinder.config import RunConfig, load_config, make_config
 from rejoinder.rundir import RunDir, RunError
@@ -100,7 +101,14 @@ def test_a_delta_is_a_pure_function_of_its_game() -> None:
 
 def test_batch_lag_and_seed_matter() -> None:
     base = {"batch": 4, "lag": 1}
-    changes = ({}, {"batch": 5}, {"lag": 0}, {"seed": 2}, {"rollouts": 3}, {"decay": 0.9})
+    changes: tuple[dict[str, Any], ...] = (
+        {},
+        {"batch": 5},
+        {"lag": 0},
+        {"seed": 2},
+        {"rollouts": 3},
+        {"decay": 0.9},
+    )
     rows = [folded(kuhn(**(base | change)), 24).rows.tobytes() for change in changes]
     assert len(set(rows)) == len(rows)
 

@@ -10,10 +10,10 @@ from rejoinder_cli.output import JsonFlag, Output
 
 
 def bench(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="openspiel or kernel.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="openspiel, kernel or startup.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Measure speed side by side with OpenSpiel, on one core."""
+    """Measure speed side by side with a peer, such as OpenSpiel's C++ solvers."""
     from rejoinder_bench import run_bench
 
     output = Output(as_json)

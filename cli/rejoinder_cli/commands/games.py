@@ -7,9 +7,10 @@ from rejoinder_cli.output import JsonFlag, Output
 
 def games(as_json: JsonFlag = False) -> None:
     """List the games, their configurations and abstractions, and the shipped configs."""
+    from rich.table import Table
+
     from rejoinder.config import shipped_configs
     from rejoinder.games import GAMES
-    from rich.table import Table
 
     output = Output(as_json)
     table = Table("game", "title", "players", "configurations", "abstractions")

@@ -126,9 +126,7 @@ def play_game(
     start(states[0], index % starts)
     book = Book(policy, abstraction, policy, abstraction)
     reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
-    return _learn(
-        states, book, book, EVERYONE, rng[0], rollouts, epsilon, reach, strategy, entries
-    )
+    return _learn(states, book, book, EVERYONE, rng[0], rollouts, epsilon, reach, strategy, entries)
 
 
 @kernel
@@ -151,9 +149,7 @@ def play_against(
     start(states[0], index % starts)
     seat = (index // starts) % 2
     reach, strategy = np.ones(2), np.empty(len(entries[0].regret))
-    return _learn(
-        states, book, opponent, seat, rng[0], rollouts, epsilon, reach, strategy, entries
-    )
+    return _learn(states, book, opponent, seat, rng[0], rollouts, epsilon, reach, strategy, entries)
 
 
 @rule

@@ -261,7 +261,9 @@ def _descend(states: Any, frames: Any, depth: Any, action: Any, players: Any, pl
     if play == CONCRETE:
         for p in range(players):
             if p != mover:
-                seen = np.uint64(observed(state, move, p) + 2) | (np.uint64(mover + 2) << np.uint64(32))
+                seen = np.uint64(observed(state, move, p) + 2) | (
+                    np.uint64(mover + 2) << np.uint64(32)
+                )
                 below.memory[p] = mix(frame.memory[p] ^ seen)
     copy_record(states[depth + 1], state)
     apply(states[depth + 1], move)

@@ -71,7 +71,9 @@ def trained_agent(
             f"{name}: a fallback needs the same actions, and those of {abstraction.name} and "
             f"{fallback.abstraction.name} differ"
         )
-    other = fallback.book if fallback else Book(policy, abstraction.number, policy, abstraction.number)
+    other = (
+        fallback.book if fallback else Book(policy, abstraction.number, policy, abstraction.number)
+    )
     book = Book(policy, abstraction.number, other.policy, other.abstraction)
     return Agent(name, ARGMAX if argmax else SAMPLE, abstraction, book)
 

@@ -32,9 +32,9 @@ from rejoinder.games.base import Abstraction, Game, Rules
 from rejoinder.rng import STREAM
 
 _BATCH = 20  # games between two policies of the responder
-_ROLLOUTS = 10
+_ROLLOUTS = 40
 _EPSILON = 0.1
-_ENOUGH_UPDATES = 5  # of an infoset, before the responder trusts what it learned there
+_ENOUGH_UPDATES = 10  # of an infoset, before the responder trusts what it learned there
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def best_response_bound(
     agent: Agent,
     *,
     abstraction: Abstraction | None = None,
-    training_games: int = 2_000,
+    training_games: int = 1_500,
     match_games: int = 20_000,
     seed: int = 1,
     progress: Callable[[int], None] | None = None,
@@ -94,7 +94,9 @@ def best_response_bound(
             progress(1)
     responder = _responder(table, abstraction, agent)
     match = play_match(game, template, responder, agent, games=match_games, seed=seed + 1)
-    return ResponseBound(match, int(responder.book.policy.size[0]), abstraction.name, training_games)
+    return ResponseBound(
+        match, int(responder.book.policy.size[0]), abstraction.name, training_games
+    )
 
 
 def _responder(table: Table, abstraction: Abstraction, agent: Agent) -> Agent:
