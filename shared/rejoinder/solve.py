@@ -79,16 +79,16 @@ def _run(
     solver: FullSolver | SamplingSolver, iterations: int, progress: Callable[[int], None] | None
 ) -> float:
     """Run in chunks of about a tenth of a second, so that progress can be shown."""
-    seconds, chunk, left = 0.0, 1, iterations
-    while left > 0:
-        step = min(chunk, left)
+    seconds, chunk, done = 0.0, 1, 0
+    while done < iterations:
+        step = min(chunk, iterations - done)
         begin = time.perf_counter()
         solver.run(step)
         spent = time.perf_counter() - begin
         seconds += spent
-        left -= step
+        done += step
         if progress:
-            progress(step)
+            progress(done)
         if spent < 0.1:
             chunk *= 2
     return seconds

@@ -12,7 +12,7 @@ import random
 
 import numpy as np
 import pytest
-from naive_deal import NaiveDeal, full_deck  # type: ignore[import-not-found]
+from naive_deal import NaiveDeal, full_deck
 
 from rejoinder.games import queries
 from rejoinder.games.base import States

@@ -38,15 +38,8 @@ def evaluate(
     config = opened.run.config
     game = config.load_game()
     other = _opponent(opponent, opened, argmax, output)
-    played = 0
     with output.progress(f"against {other.name}", games) as update:
-
-        def advance(more: int) -> None:
-            nonlocal played
-            played += more
-            update(min(played, games))
-
-        advance(0)
+        update(0)
         result = play_match(
             game,
             game.template(config.rules),
@@ -55,7 +48,7 @@ def evaluate(
             games=games,
             seed=seed,
             starts=starts,
-            progress=advance,
+            progress=update,
         )
     output.say(f"{run} against {other.name}: {result}")
     output.result({**plain_result(result), "opponent": opponent, "starts": starts, "seed": seed})

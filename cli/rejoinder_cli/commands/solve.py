@@ -30,13 +30,6 @@ def solve(
     output = Output(as_json)
     game, configuration = find_game(name)
     with output.progress(f"{algorithm} on {name}", iterations, "iterations") as update:
-        done = 0
-
-        def advance(more: int) -> None:
-            nonlocal done
-            done += more
-            update(done)
-
         solution = run_solver(
             game,
             configuration,
@@ -44,7 +37,7 @@ def solve(
             iterations,
             abstraction=game.abstraction(abstraction),
             seed=seed,
-            progress=advance,
+            progress=update,
         )
     found = solution.measured
     output.say(

@@ -12,12 +12,7 @@ from rejoinder.jit import lowest_bit, popcount, rule
 @rule
 def match_regrets(regret: Any, legal: Any, strategy: Any) -> None:
     """In proportion to positive regret; uniform where there is none."""
-    total = 0.0
-    left = legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
-        total += max(regret[a], 0.0)
+    total = _positive(regret, legal)
     scale = 1.0 / total if total > 0.0 else 0.0
     even = 0.0 if total > 0.0 else 1.0 / popcount(legal)
     left = legal

@@ -70,7 +70,7 @@ def play_match(
     starts: Starts = "alternate",
     progress: Callable[[int], None] | None = None,
 ) -> MatchResult:
-    """Play `games` (rounded up to whole pairs) of agent against opponent."""
+    """Play `games` (rounded up to whole pairs); `progress` hears how many are done."""
     if game.players != 2:
         raise ValueError(f"matches are for two players; {game.name} has {game.players}")
     if games < 1:
@@ -98,7 +98,7 @@ def play_match(
             won,
         )
         if progress:
-            progress(high - low)
+            progress(high)
     return _summary(won)
 
 

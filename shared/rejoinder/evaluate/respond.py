@@ -91,7 +91,7 @@ def best_response_bound(
         table = with_room(table, decisions)
         fold(table, entries[:decisions], 1.0, LINEAR, nobody, nobody)
         if progress:
-            progress(1)
+            progress(g + 1)
     responder = _responder(table, abstraction, agent)
     match = play_match(game, template, responder, agent, games=match_games, seed=seed + 1)
     return ResponseBound(

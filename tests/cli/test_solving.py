@@ -1,0 +1,74 @@
+"""`solve`, `exploit` and `bench` from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import refused, run, run_json
+
+
+def test_solve_finds_the_value_of_kuhn() -> None:
+    found = run_json("solve", "kuhn", "--algorithm", "cfr+", "--iterations", "10000")
+    assert found["value"] == pytest.approx(-1 / 18, abs=1e-4)
+    assert found["nash_conv"] < 2e-3
+    assert found["exploitability"] == pytest.approx(found["nash_conv"] / 2)
+    assert found["seconds"] > 0
+    assert found["infosets"] == 12
+
+
+def test_solve_tells_what_an_abstraction_costs() -> None:
+    arguments = ("solve", "deal-micro", "--algorithm", "dcfr", "--iterations", "200")
+    intent = run_json(*arguments, "--abstraction", "intent")
+    progress = run_json(*arguments, "--abstraction", "progress")
+    assert intent["real_exploitability"] > intent["exploitability"] > 0.01
+    assert progress["infosets"] > intent["infosets"]
+    said = run(*arguments, "--abstraction", "intent")
+    assert "in the real game" in said.stdout
+
+
+def test_sampling_depends_on_the_seed_alone() -> None:
+    arguments = ("solve", "kuhn", "--algorithm", "es-mccfr", "--iterations", "2000")
+    first, again, other = (run_json(*arguments, "--seed", s) for s in ("3", "3", "4"))
+    assert first["nash_conv"] == again["nash_conv"]
+    assert first["nash_conv"] != other["nash_conv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("chess",), "no game is called 'chess'; there are deal-medium"),
+        (("leduc", "--algorithm", "magic"), "no 'magic'; there are cfr, cfr+"),
+        (("deal-medium",), "too large to enumerate"),
+        (("kuhn", "--abstraction", "intent"), "kuhn has no 'intent'"),
+    ],
+)
+def test_solve_refuses(arguments: tuple[str, ...], said: str) -> None:
+    assert said in refused("solve", *arguments)
+
+
+def test_exploit_is_exact_where_the_game_can_be_enumerated(tmp_path: Path) -> None:
+    run_json("train", "micro", "--games", "400", "--run", tmp_path / "micro")
+    found = run_json("exploit", tmp_path / "micro")
+    assert found["method"] == "exact"
+    assert found["exploitability"] >= found["abstract_exploitability"] > 0
+    loss = found["exploitability"] - found["abstract_exploitability"]
+    assert found["abstraction_loss"] == pytest.approx(loss)
+    # Uniform play is worth far less: the run has learned something.
+    untrained = run_json("train", "micro", "--games", "1", "--run", tmp_path / "one")
+    assert untrained["games"] == 1
+    assert run_json("exploit", tmp_path / "one")["exploitability"] > 2 * found["exploitability"]
+
+
+@pytest.mark.slow
+def test_exploit_is_a_bound_elsewhere(tmp_path: Path) -> None:
+    run_json("train", "tiny", "--games", "50", "--run", tmp_path / "tiny")
+    found = run_json("exploit", tmp_path / "tiny", "--training-games", "200", "--games", "2000")
+    assert "lower bound" in found["method"]
+    assert found["low"] < found["exploitability"] < found["high"]
+    assert -1 <= found["exploitability"] <= 1
+    assert found["games"] == 2000
+
+
+def test_bench_refuses_an_unknown_name() -> None:
+    assert "no benchmark is called 'nothing'; there are" in refused("bench", "nothing")
