@@ -19,11 +19,12 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
+# The target makes its run anew each time; runs of your own go elsewhere (--run).
 train: setup ## run the paper's experiment and leave a report
-	$(BIN)/rejoinder train paper --run runs/paper --overwrite
-	$(BIN)/rejoinder eval runs/paper --opponent random
-	$(BIN)/rejoinder eval runs/paper --opponent risk-aware
-	$(BIN)/rejoinder report runs/paper
+	$(BIN)/rejoinder train paper --run runs/make-train --overwrite
+	$(BIN)/rejoinder eval runs/make-train --opponent random
+	$(BIN)/rejoinder eval runs/make-train --opponent risk-aware
+	$(BIN)/rejoinder report runs/make-train
 
 test: setup check ## lint, type-check and run all the tests
 	$(BIN)/python -m pytest

@@ -178,3 +178,10 @@ def test_differences_are_told_by_field() -> None:
 def test_importing_the_config_does_not_load_the_games() -> None:
     code = "import sys, rejoinder.config; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("override", ["rules.streak=true", 'rules.hand_size="4"', "rules.draw=1.0"])
+def test_rules_are_as_strict_as_the_rest(override: str) -> None:
+    field = override.partition("=")[0]
+    with pytest.raises(ConfigError, match=field.replace(".", r"\.")):
+        load_config("paper", [override])

@@ -12,9 +12,10 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-import rejoinder
 from hypothesis import given
 from hypothesis import strategies as st
+
+import rejoinder
 from rejoinder import jit
 from rejoinder.jit import KERNEL_VERSION, copy_record, kernel, lowest_bit, popcount
 
@@ -70,7 +71,7 @@ def test_records_of_different_dtypes_are_not_copied() -> None:
 
 def test_a_kernel_cache_is_named_after_its_version() -> None:
     assert jit.CACHE_DIR.name == KERNEL_VERSION
-    assert Path(numba.config.CACHE_DIR) == jit.CACHE_DIR
+    assert Path(vars(numba.config)["CACHE_DIR"]) == jit.CACHE_DIR
 
 
 @pytest.fixture
@@ -177,3 +178,20 @@ def test_an_edited_rule_of_another_module_is_never_served_stale(package: Path) -
 
     rules.write_text(before)
     assert play_showdown(package) == warm
+
+
+@pytest.mark.slow
+def test_without_a_place_for_the_cache_nothing_is_cached_elsewhere(package: Path) -> None:
+    """numba would fall back on a place that does not know our version."""
+    nowhere = package.parent / "a file"
+    nowhere.touch()
+    environment = os.environ | {
+        "PYTHONPATH": str(package.parent),
+        "REJOINDER_CACHE_DIR": str(nowhere),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SHOWDOWN], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.split()[1:] == ["2.0", "-2.0", "0"]
+    assert "cannot be written" in done.stderr
+    assert not list(package.rglob("*.nbi"))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rejoinder.jit import kernel
 from rejoinder.rng import (
     CHOICES,
@@ -171,7 +172,7 @@ def test_uniform_has_53_bits_in_the_half_open_interval() -> None:
     draw_uniform(stream(9, 0, TRAINING), out)
     reference = [(word >> 11) / 2**53 for word in next_words(stream(9, 0, TRAINING), 20_000)]
     assert out.tolist() == reference
-    assert 0.0 <= out.min()
+    assert out.min() >= 0.0
     assert out.max() < 1.0
     counts, _ = np.histogram(out, bins=20, range=(0.0, 1.0))
     assert ((counts - 1000.0) ** 2 / 1000.0).sum() < 43.8  # 99.9 % of chi-square, 19 degrees

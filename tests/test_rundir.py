@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rejoinder import rundir
-from rejoinder.cfr.rollout import policy_dtype, row_dtype
+from rejoinder.cfr.policy import policy_dtype
+from rejoinder.cfr.rollout import row_dtype
 from rejoinder.config import RunConfig, make_config
 from rejoinder.rundir import Checkpoint, RunDir, RunError, digest, is_run, needed_versions
 
@@ -21,7 +22,7 @@ KUHN = make_config({"game": "kuhn", "batch": 2, "lag": 1, "buffer_size": 3})
 
 def checkpoint(games: int, rows: int = 5, config: RunConfig = KUHN) -> Checkpoint:
     """Numbers that are all different, so that a misplaced byte shows."""
-    table = np.zeros(rows, row_dtype(2, config.buffer_size))
+    table = np.zeros(rows, row_dtype(2, config.kept_policies))
     table["key"] = np.arange(rows) + 1
     table["regret"] = games + np.arange(2 * rows).reshape(rows, 2) / 7
     policies = {}
@@ -317,3 +318,27 @@ def test_provenance_says_what_ran(tmp_path: Path) -> None:
     assert [session["from_game"] for session in sessions] == [0, 7]
     known = {"python", "numpy", "numba", "rejoinder", "kernel", "commit", "cpu", "platform"}
     assert known <= sessions[0].keys()
+
+
+def test_one_trainer_at_a_time(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path / "run", KUHN)
+    with run.locked():
+        other = RunDir.open(tmp_path / "run")
+        with pytest.raises(RunError, match="is being trained by another process"), other.locked():
+            pass
+    with RunDir.open(tmp_path / "run").locked():
+        assert is_run(tmp_path / "run")
+
+
+def test_saving_again_what_is_there_leaves_it_alone(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path / "run", KUHN)
+    run.save(checkpoint(6))
+    (manifest,) = tmp_path.glob("run/checkpoints/*/manifest.json")
+    before = manifest.stat().st_ino
+    run.save(checkpoint(6))
+    assert manifest.stat().st_ino == before
+    manifest.write_bytes(b"damaged")
+    run.save(checkpoint(6))
+    found = run.newest_checkpoint()
+    assert found is not None
+    assert found.games == 6

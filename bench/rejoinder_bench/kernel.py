@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.cfr.rollout import entry_dtype, play_game, policies, row_dtype
-from rejoinder.cfr.table import new_table
+from rejoinder.actor import Actor
+from rejoinder.config import load_config
 from rejoinder.games import GAMES
 from rejoinder.games.contract import (
     OVER,
@@ -26,9 +26,10 @@ from rejoinder.games.contract import (
     start,
 )
 from rejoinder.jit import copy_record, kernel
-from rejoinder.rng import STREAM, TRAINING, stream
+from rejoinder.rng import TRAINING, stream
 from rejoinder_bench import Result, peers
 from rejoinder_bench.measure import one_core, side_by_side
+from rejoinder_learner.state import Learner
 
 _PLAYOUTS = 20_000
 _PEER_ITERATIONS = 5_000
@@ -68,21 +69,13 @@ def _decisions() -> Callable[[], float]:
 
 
 def _training_games() -> Callable[[], float]:
-    """Rollout MCCFR with 20 rollouts an action, against the policies of an empty table."""
-    game = GAMES["deal"]
-    rules = game.configurations["medium"]
-    actions = len(game.abstraction("intent").actions)
-    arguments = (
-        game.template(rules),
-        policies(new_table(row_dtype(actions, 10), 16)),
-        np.zeros(2, game.dtype),
-        np.zeros(1, STREAM),
-    )
-    entries = np.zeros(game.max_decisions(rules), entry_dtype(actions))
+    """The paper's settings, with the policies of a learner that knows nothing yet."""
+    config = load_config("paper")
+    actor, policy = Actor(config), Learner(config).policy_for(0)
 
     def work() -> float:
         for g in range(_TRAINING_GAMES):
-            play_game(*arguments, 1, g, game.players, game.starts, 1, 20, 0.1, entries)
+            actor.play(g, policy)
         return _TRAINING_GAMES
 
     return work

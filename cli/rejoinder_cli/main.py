@@ -25,6 +25,8 @@ from rejoinder_cli.commands import (
     train,
 )
 
+# The base of what typer raises for bad arguments; it has no public name in every version of typer.
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 TRACEBACK = "REJOINDER_TRACEBACK"  # set in the environment: errors are shown with their origin
 
 
@@ -36,7 +38,7 @@ class OneLineErrors(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise  # the reader went away; typer knows what to do
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, USAGE_ERROR) as error:
             if os.environ.get(TRACEBACK):
                 raise
             print(f"rejoinder: {_one_line(error)}", file=sys.stderr)
@@ -44,6 +46,9 @@ class OneLineErrors(TyperGroup):
 
 
 def _one_line(error: Exception) -> str:
+    if isinstance(error, USAGE_ERROR):
+        command = error.ctx.info_name if error.ctx else "rejoinder"
+        return f"{command}: {' '.join(error.format_message().split())}"
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}"

@@ -48,6 +48,16 @@ def train(
     `on_game` hears the games folded so far, first those of the checkpoint; `report` hears what a
     person should know.
     """
+    with run.locked():
+        return _train(run, on_game, should_stop, report)
+
+
+def _train(
+    run: RunDir,
+    on_game: Callable[[int], None],
+    should_stop: Callable[[], bool],
+    report: Callable[[str], None],
+) -> TrainResult:
     config = run.config
     learner = _resume(run, report)
     actor = Actor(config)

@@ -29,7 +29,7 @@ class Learner:
         self.config = config
         self.games = 0  # folded so far; also the index of the next game to fold
         self._table = new_table(
-            row_dtype(len(abstraction.actions), config.buffer_size), _FIRST_ROWS
+            row_dtype(len(abstraction.actions), config.kept_policies), _FIRST_ROWS
         )
         self._snapshots = {0: policies(self._table)}
         self._fold_settings = (

@@ -120,6 +120,11 @@ class Learning(BaseModel):
         """The snapshot version that a game is played with. Version v is taken after v·B games."""
         return max(0, game // self.batch - self.lag)
 
+    @property
+    def kept_policies(self) -> int:
+        """Past policies in a row of the learner's table; other averages need only sums."""
+        return self.buffer_size if self.averaging == "buffer" else 1
+
     def load_game(self) -> Game:
         from rejoinder.games import GAMES
 

@@ -1,4 +1,4 @@
-"""Compilation: two decorators, some machine instructions, a cache that never serves stale code.
+"""Compilation: three decorators, some machine instructions, a cache that never serves stale code.
 
 numba's on-disk cache looks only at the file that holds the entry point, so a change in a rule that
 lives in another module would go unnoticed. The cache directory is therefore named after a hash of
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -46,6 +48,25 @@ def _cache_root() -> Path:
 KERNEL_VERSION = _hash_sources()
 CACHE_DIR = _cache_root() / "kernels" / KERNEL_VERSION
 
+
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+# Where numba cannot write it would choose another place, one that does not know our version.
+_CACHED = _can_write(CACHE_DIR)
+if not _CACHED:
+    warnings.warn(
+        f"{CACHE_DIR} cannot be written, so kernels are compiled anew in every process; "
+        "set REJOINDER_CACHE_DIR to a folder that can",
+        stacklevel=1,
+    )
+
 _RULE: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True}
 
 # Read by numba when a function is decorated, so it must be set before the first `kernel`.
@@ -56,7 +77,7 @@ def rule(function: F) -> F:
     """Compile a function that other compiled code calls; linked into its callers' cache entry.
 
     A rule allocates nothing, so it is compiled without reference counting (`_nrt`): counting the
-    arrays that pass through small functions would cost a third of the training speed.
+    arrays that pass through small functions would slow every solver down.
     """
     return cast(F, numba.njit(**_RULE)(function))
 
@@ -68,7 +89,7 @@ def hot(function: F) -> F:
 
 def kernel(function: F) -> F:
     """Compile an entry point called from Python: cached on disk, releases the interpreter lock."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return cast(F, numba.njit(cache=_CACHED, nogil=True, error_model="numpy")(function))
 
 
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:

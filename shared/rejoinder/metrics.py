@@ -7,22 +7,18 @@ the figures are a function of (run config, learner's state, game index).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from rejoinder.cfr.rollout import AVERAGE, max_expected_regret
+from rejoinder.cfr.policy import AVERAGE
+from rejoinder.cfr.rollout import max_expected_regret
 from rejoinder.cfr.table import Table
 from rejoinder.config import RunConfig
-from rejoinder.evaluate.agents import Agent, baseline_agent, random_agent, trained_agent
+from rejoinder.evaluate.agents import opponents, trained_agent
 from rejoinder.evaluate.match import MatchResult, play_match
-from rejoinder.games.base import Abstraction, Game
+from rejoinder.games.base import Abstraction
 
-OPPONENTS: dict[str, Callable[[Game], Agent]] = {
-    "random": random_agent,
-    "risk-aware": baseline_agent,
-}
 QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
 
 
@@ -68,9 +64,9 @@ def win_rates(config: RunConfig, games: int, policy: Table) -> dict[str, dict[st
     seed = evaluation_seed(config.seed, games)
     return {
         name: plain_result(
-            play_match(game, template, agent, opponent(game), games=config.eval_games, seed=seed)
+            play_match(game, template, agent, opponent, games=config.eval_games, seed=seed)
         )
-        for name, opponent in OPPONENTS.items()
+        for name, opponent in opponents(game).items()
     }
 
 

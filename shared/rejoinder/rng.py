@@ -27,7 +27,6 @@ REDEALS = 3  # re-dealing what a player cannot see
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_LOW_32 = np.uint64(0xFFFFFFFF)
 
 
 def stream(seed: int, index: int, purpose: int) -> Any:

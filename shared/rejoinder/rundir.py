@@ -17,12 +17,14 @@ Binary files are raw little-endian rows; their dtype follows from the config.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,7 +32,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rejoinder.cfr.rollout import policy_dtype, row_dtype
+from rejoinder.cfr.policy import policy_dtype
+from rejoinder.cfr.rollout import row_dtype
 from rejoinder.config import (
     ConfigError,
     Learning,
@@ -49,6 +52,7 @@ KEPT_CHECKPOINTS = 3
 
 _CONFIG, _PROVENANCE, _METRICS = "config.json", "provenance.json", "metrics.jsonl"
 _CHECKPOINTS, _MANIFEST, _TABLE = "checkpoints", "manifest.json", "table.bin"
+_LOCK = ".lock"  # held by the trainer; its content means nothing
 _TEMPORARY = ".temporary-"
 REPORT = "report.html"
 
@@ -118,6 +122,16 @@ class RunDir:
             self.config = config
             self._write_config()
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other trainers out of the run as long as this one is at work."""
+        with (self.path / _LOCK).open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunError(f"{self.path} is being trained by another process") from None
+            yield
+
     def begin_session(self, from_game: int) -> None:
         """Note in the provenance what runs from game `from_game` on; clear what a crash left."""
         for folder in (self.path, self.path / _CHECKPOINTS):
@@ -159,19 +173,28 @@ class RunDir:
         """Write a checkpoint and drop those before the last few."""
         folder = self.path / _CHECKPOINTS
         target = folder / f"{checkpoint.games:08d}"
+        if self._holds(target, checkpoint):
+            return
         temporary = folder / f"{_TEMPORARY}{os.getpid()}-{target.name}"
         _remove(temporary)
         try:
             temporary.mkdir()
             _write_checkpoint(temporary, self.config, checkpoint)
-            if target.exists():
-                _remove(target)
-            os.replace(temporary, target)
+            _remove(target)  # damaged, or made by other kernels
+            os.rename(temporary, target)
             _sync_directory(folder)
         finally:
             _remove(temporary)
         for old in self._checkpoint_folders()[KEPT_CHECKPOINTS:]:
             _remove(old)
+
+    def _holds(self, folder: Path, checkpoint: Checkpoint) -> bool:
+        """Whether this very checkpoint is there already, whole."""
+        try:
+            there = _read_checkpoint(folder, self.config)
+        except DamagedError:
+            return False
+        return there.kernel == checkpoint.kernel and bool((there.rows == checkpoint.rows).all())
 
     def newest_checkpoint(
         self, report: Callable[[str], None] = lambda _: None
@@ -221,7 +244,8 @@ def remove_run(path: Path) -> None:
     """Delete what a run has written, and the directory if nothing else is in it."""
     if not is_run(path):
         raise RunError(f"{path} is not a run directory, so it is not deleted")
-    for name in (_CHECKPOINTS, _METRICS, _PROVENANCE, REPORT, _CONFIG):  # the mark of a run last
+    # The mark of a run goes last.
+    for name in (_CHECKPOINTS, _METRICS, _PROVENANCE, REPORT, _LOCK, _CONFIG):
         _remove(path / name)
     if not any(path.iterdir()):
         path.rmdir()
@@ -294,7 +318,7 @@ def _read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
     """A checkpoint of this config, checked byte by byte; DamagedError says what is wrong."""
     manifest = _read_manifest(folder)
     actions = len(config.load_abstraction().actions)
-    table_dtype = row_dtype(actions, config.buffer_size)
+    table_dtype = row_dtype(actions, config.kept_policies)
     if manifest.fingerprint != config.fingerprint:
         raise DamagedError("it belongs to a run of another config")
     if manifest.games != int(folder.name):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
 from rejoinder.games import Game, queries
 from rejoinder.games.contract import CHANCE, CONCRETE, OVER
 
@@ -101,9 +102,7 @@ class NaiveCfr:
             return sum(
                 now[a] * self._walk(after(states, a), player, own, others * now[a]) for a in actions
             )
-        values = {
-            a: self._walk(after(states, a), player, own * now[a], others) for a in actions
-        }
+        values = {a: self._walk(after(states, a), player, own * now[a], others) for a in actions}
         here = sum(now[a] * values[a] for a in actions)
         for a in actions:
             self.regret[key][a] += others * (values[a] - here)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from naive_cfr import after, chance, fresh, legal
+
 from rejoinder.cfr.full import FullSolver
-from rejoinder.cfr.rollout import AVERAGE, policy_dtype
+from rejoinder.cfr.policy import AVERAGE, policy_dtype
 from rejoinder.cfr.sampling import SamplingSolver
 from rejoinder.cfr.table import Table, new_table
 from rejoinder.cfr.tree import Tree, build_tree

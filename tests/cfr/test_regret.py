@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rejoinder.cfr.regret import match_clamped, match_regrets
 from rejoinder.games import GAMES
 from rejoinder.games.queries import bits

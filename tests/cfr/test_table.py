@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rejoinder.cfr.table import EMPTY, Table, find, find_or_add, grown, new_table, table_of
 from rejoinder.jit import kernel
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from naive_cfr import expected_value, fresh, uniform
+
 from rejoinder.cfr.full import normalised, uniform_strategy
-from rejoinder.cfr.rollout import AVERAGE, policy_dtype
+from rejoinder.cfr.policy import AVERAGE, policy_dtype
 from rejoinder.cfr.table import Table, table_of
 from rejoinder.cfr.tree import Tree, build_tree
 from rejoinder.evaluate.exploit import exploitability, policy_exploitability
@@ -80,8 +81,14 @@ def test_any_profile_is_worth_what_brute_force_says(game: Game) -> None:
 
 @pytest.mark.parametrize(
     ("play", "policy"),
-    [("none", "none"), ("none", "intent"), ("none", "progress"), ("intent", "intent")]
-    + [("progress", "progress"), ("progress", "intent")],
+    [
+        ("none", "none"),
+        ("none", "intent"),
+        ("none", "progress"),
+        ("intent", "intent"),
+        ("progress", "progress"),
+        ("progress", "intent"),
+    ],
 )
 class TestMicro:
     """Deal `micro`, the real game and as every abstraction shows it."""
@@ -98,9 +105,7 @@ class TestMicro:
     def test_every_sequence_belongs_to_one_infoset(self, play: str, policy: str) -> None:
         tree = tree_of("deal", play, policy)
         infosets = tree.form.infosets
-        owned = np.concatenate(
-            [np.arange(i["first"], i["first"] + i["actions"]) for i in infosets]
-        )
+        owned = np.concatenate([np.arange(i["first"], i["first"] + i["actions"]) for i in infosets])
         np.testing.assert_array_equal(np.sort(owned), np.arange(2, tree.sequences))
         owner = np.zeros(tree.sequences, np.int64)
         owner[1] = 1
@@ -242,5 +247,5 @@ def test_two_sequences_in_one_infoset_are_refused() -> None:
         abstractions=(concrete(("left", "right")),),
         max_decisions=lambda _: 2,
     )
-    with pytest.raises(ValueError, match="forgetful: .* does not amount to perfect recall"):
+    with pytest.raises(ValueError, match=r"forgetful: .* does not amount to perfect recall"):
         build_tree(game, Rules())

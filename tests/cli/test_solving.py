@@ -62,12 +62,13 @@ def test_exploit_is_exact_where_the_game_can_be_enumerated(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_exploit_is_a_bound_elsewhere(tmp_path: Path) -> None:
-    run_json("train", "tiny", "--games", "50", "--run", tmp_path / "tiny")
+    run_json("train", "tiny", "--games", "1", "--run", tmp_path / "tiny")
     found = run_json("exploit", tmp_path / "tiny", "--training-games", "200", "--games", "2000")
     assert "lower bound" in found["method"]
-    assert found["low"] < found["exploitability"] < found["high"]
-    assert -1 <= found["exploitability"] <= 1
     assert found["games"] == 2000
+    # One game teaches next to nothing, so there is much to exploit, beyond doubt.
+    assert 0.05 < found["low"] < found["exploitability"] < found["high"]
+    assert found["win_rate"] > 0.5
 
 
 def test_bench_refuses_an_unknown_name() -> None:

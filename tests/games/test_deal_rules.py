@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from rejoinder import rng
 from rejoinder.games import queries
+from rejoinder.games.contract import CHANCE
 from rejoinder.games.deal import GAME, DealRules, DealView
 from rejoinder.games.deal.abstraction import INTENT, PROGRESS
 from rejoinder.games.deal.cards import ABSTRACT_NAMES
@@ -946,3 +948,25 @@ class TestScenario:
         assert [e.name for e in session.history if e.actor is None] == deck
         assert see(session, 1).hand == {"cash 1": 1, "cash 4": 1, "cash 2": 1}
         assert see(session, 0).hand == {"cash 1": 1, NO: 1, PINK: 1}
+
+
+def test_the_probability_of_a_long_deal_stays_a_number() -> None:
+    rules = DealRules(
+        property_copies=(100, 100, 100),
+        cash_copies=(100, 100, 100, 100),
+        rent_copies=(100, 100, 100),
+        just_say_no=100,
+        hand_size=60,
+        draw=60,
+    )
+    states = np.zeros(1, GAME.dtype)
+    queries.start(states, GAME.template(rules), 0)
+    same = states.copy()
+    reach = queries.resolve_chance(states, rng.stream(1, 0, rng.DEALS))
+    logarithm, stream = 0.0, rng.stream(1, 0, rng.DEALS)
+    while queries.current_player(same) == CHANCE:
+        outcome = queries.sample_outcome(same, stream)
+        logarithm += math.log(same[0]["deck"][outcome] / same[0]["deck_count"])
+        queries.apply(same, outcome)
+    assert logarithm < math.log(1e-150)
+    assert math.log(reach) == pytest.approx(logarithm)

@@ -18,7 +18,7 @@ def evaluate(
     run: RunArgument,
     opponent: Annotated[
         str, typer.Option(metavar="random|risk-aware|RUN", help="Who it plays against.")
-    ] = "risk-aware",
+    ] = "random",
     games: Annotated[int, typer.Option(min=1, help="Test games, in pairs of one deal.")] = 4_000,
     seed: Annotated[int, typer.Option(min=0, help="Of the deals and of the players' choices.")] = 1,
     starts: Annotated[
@@ -55,13 +55,14 @@ def evaluate(
 
 
 def _opponent(name: str, opened: OpenRun, argmax: bool, output: Output) -> Agent:
-    from rejoinder.metrics import OPPONENTS
+    from rejoinder.evaluate.agents import opponents
 
     config = opened.run.config
-    if name in OPPONENTS:
-        return OPPONENTS[name](config.load_game())
+    known = opponents(config.load_game())
+    if name in known:
+        return known[name]
     if not Path(name).exists():
-        raise ValueError(f"--opponent: {name!r} is neither a run nor one of {', '.join(OPPONENTS)}")
+        raise ValueError(f"--opponent: {name!r} is neither a run nor one of {', '.join(known)}")
     other = open_run(Path(name), output)
     theirs = other.run.config
     if theirs.game != config.game:

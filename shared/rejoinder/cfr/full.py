@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rejoinder.cfr.rollout import policy_dtype
+from rejoinder.cfr.policy import policy_dtype
 from rejoinder.cfr.table import Table, table_of
 from rejoinder.cfr.tree import Form, Tree
 from rejoinder.jit import kernel, rule

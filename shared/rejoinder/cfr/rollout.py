@@ -12,49 +12,38 @@ with the game's clamps, the average policy.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from rejoinder.cfr.policy import AVERAGE, LATEST, Book, policy_dtype, read_book, sample_book
 from rejoinder.cfr.regret import match_clamped
-from rejoinder.cfr.table import EMPTY, Table, find, find_or_add, grown, table_of
+from rejoinder.cfr.table import Table, find_or_add, grown, table_of
 from rejoinder.games.contract import (
     OVER,
     apply,
     current_player,
     infoset_key,
     legal_actions,
-    nth_action,
+    random_action,
     resolve,
     resolve_chance,
     start,
     utility,
 )
 from rejoinder.jit import copy_record, hot, kernel, lowest_bit, popcount, rule
-from rejoinder.rng import TRAINING, below, open_stream, uniform
+from rejoinder.rng import TRAINING, open_stream, uniform
 
 EVERYONE = -1  # the learning seat, when all learn
 NOT_A_PLAYER = -1  # the actor, when it was chance
-
-# Columns of a policy row.
-LATEST, AVERAGE = 0, 1
 
 # How past policies make the average one.
 BUFFER, UNIFORM, LINEAR = 0, 1, 2
 AVERAGING = {"buffer": BUFFER, "uniform": UNIFORM, "linear": LINEAR}
 
 
-class Book(NamedTuple):
-    """What a player goes by: a policy and, where that knows nothing, another one."""
-
-    policy: Any  # Table of `policy_dtype`
-    abstraction: Any
-    fallback: Any  # the same dtype, so the same actions
-    fallback_abstraction: Any
-
-
-def row_dtype(num_actions: int, buffer_size: int) -> np.dtype[Any]:
-    """An infoset as the learner knows it."""
+def row_dtype(num_actions: int, kept_policies: int) -> np.dtype[Any]:
+    """An infoset as the learner knows it; only BUFFER needs more than one kept policy."""
     return np.dtype(
         [
             ("key", "<u8"),
@@ -65,15 +54,10 @@ def row_dtype(num_actions: int, buffer_size: int) -> np.dtype[Any]:
             ("count", "<f8", (num_actions,)),  # decayed number of updates, for the mean regret
             ("policy", "<f8", (2, num_actions)),  # LATEST and AVERAGE
             ("weights", "<f8", (num_actions,)),  # sum of weighted policies (UNIFORM, LINEAR)
-            ("buffer", "<f8", (buffer_size, num_actions)),  # ring of recent policies (BUFFER)
+            ("buffer", "<f8", (kept_policies, num_actions)),  # ring of recent policies (BUFFER)
         ],
         align=True,
     )
-
-
-def policy_dtype(num_actions: int) -> np.dtype[Any]:
-    """An infoset as a worker needs it."""
-    return np.dtype([("key", "<u8"), ("policy", "<f8", (2, num_actions))], align=True)
 
 
 def entry_dtype(num_actions: int) -> np.dtype[Any]:
@@ -82,7 +66,7 @@ def entry_dtype(num_actions: int) -> np.dtype[Any]:
         [
             ("key", "<u8"),
             ("legal", "<u8"),
-            ("reach", "<f8"),  # probability of the others' moves and of chance up to here
+            ("reach", "<f8"),  # probability of the other learners' moves and of chance up to here
             ("regret", "<f8", (num_actions,)),  # of the legal actions; 0 elsewhere
         ],
         align=True,
@@ -182,7 +166,7 @@ def _learn(
         entry.reach = reach[player]
         for a in range(len(entry.regret)):
             entry.regret[a] = 0.0
-            strategy[a] = _probability(state, book, LATEST, legal, a)
+        read_book(state, book, LATEST, legal, strategy)
         if popcount(legal) > 1:  # a forced move has no regret
             expected = 0.0
             left = legal
@@ -206,9 +190,9 @@ def _learn(
                 left &= left - np.uint64(1)
                 entry.regret[a] -= expected
         if epsilon > 0.0 and uniform(rng) < epsilon:
-            chosen = nth_action(legal, below(rng, popcount(legal)))
+            chosen = random_action(legal, rng)
         else:
-            chosen = _sample(state, book, LATEST, legal, rng)
+            chosen = sample_book(state, book, LATEST, legal, rng)
         probability = epsilon / popcount(legal) + (1.0 - epsilon) * strategy[chosen]
         _scale(reach, probability, player)
         apply(state, resolve(state, book.abstraction, chosen))
@@ -241,51 +225,10 @@ def _play_out(state: Any, book: Any, opponent: Any, player: Any, rng: Any) -> No
 def _act(state: Any, book: Any, column: Any, rng: Any) -> None:
     legal = legal_actions(state, book.abstraction)
     if legal & (legal - np.uint64(1)):
-        action = _sample(state, book, column, legal, rng)
+        action = sample_book(state, book, column, legal, rng)
     else:
         action = lowest_bit(legal)
     apply(state, resolve(state, book.abstraction, action))
-
-
-@hot
-def _sample(state: Any, book: Any, column: Any, legal: Any, rng: Any) -> Any:
-    """An action by the book; uniformly where it does not know the infoset."""
-    row = find(book.policy, infoset_key(state, book.abstraction))
-    if row != EMPTY:
-        return _draw(book.policy.rows[row].policy, column, legal, rng)
-    row = find(book.fallback, infoset_key(state, book.fallback_abstraction))
-    if row != EMPTY:
-        return _draw(book.fallback.rows[row].policy, column, legal, rng)
-    return nth_action(legal, below(rng, popcount(legal)))
-
-
-@hot
-def _draw(policy: Any, column: Any, legal: Any, rng: Any) -> Any:
-    u = uniform(rng)
-    chosen = lowest_bit(legal)
-    left = legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
-        p = policy[column, a]
-        if u >= 0.0 and p > 0.0:
-            chosen = a
-        u -= p
-    return chosen
-
-
-@rule
-def _probability(state: Any, book: Any, column: Any, legal: Any, action: Any) -> Any:
-    """Of an action by the book."""
-    if not (legal >> np.uint64(action)) & np.uint64(1):
-        return 0.0
-    row = find(book.policy, infoset_key(state, book.abstraction))
-    if row != EMPTY:
-        return book.policy.rows[row].policy[column, action]
-    row = find(book.fallback, infoset_key(state, book.fallback_abstraction))
-    if row != EMPTY:
-        return book.fallback.rows[row].policy[column, action]
-    return 1.0 / popcount(legal)
 
 
 @kernel

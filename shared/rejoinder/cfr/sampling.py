@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from rejoinder.cfr.policy import AVERAGE, LATEST, policy_dtype
 from rejoinder.cfr.regret import match_regrets
-from rejoinder.cfr.rollout import AVERAGE, LATEST, policy_dtype
 from rejoinder.cfr.table import Table, find_or_add, new_table, table_of
 from rejoinder.games.base import Abstraction, Game, Rules
 from rejoinder.games.contract import (

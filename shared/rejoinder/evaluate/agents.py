@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.cfr.rollout import AVERAGE, Book, policy_dtype
-from rejoinder.cfr.table import EMPTY, Table, find, new_table
+from rejoinder.cfr.policy import AVERAGE, Book, draw, policy_dtype, read_book
+from rejoinder.cfr.table import Table, new_table
 from rejoinder.games.base import Abstraction, Game, States
-from rejoinder.games.contract import baseline, infoset_key, legal_actions, resolve
+from rejoinder.games.contract import baseline, legal_actions, resolve
 from rejoinder.jit import kernel, lowest_bit, rule
 from rejoinder.rng import uniform
 
@@ -51,7 +51,17 @@ def random_agent(game: Game) -> Agent:
 
 def baseline_agent(game: Game) -> Agent:
     """The game's hand-made opponent (Monopoly Deal: risk-aware)."""
-    return _without_policy(game, "risk-aware", BASELINE)
+    if game.baseline is None:
+        raise ValueError(f"{game.name} has no hand-made opponent")
+    return _without_policy(game, game.baseline, BASELINE)
+
+
+def opponents(game: Game) -> dict[str, Agent]:
+    """The agents that need no training, by name."""
+    found = {"random": random_agent(game)}
+    if game.baseline is not None:
+        found[game.baseline] = baseline_agent(game)
+    return found
 
 
 def trained_agent(
@@ -64,7 +74,8 @@ def trained_agent(
 ) -> Agent:
     """Plays the average policy of a table: its most likely action, or a sample.
 
-    At infosets that the table does not know it plays by `fallback`, else uniformly.
+    At infosets that the table does not know it plays as `fallback` does (by its average policy,
+    sampled), else uniformly.
     """
     if fallback and fallback.abstraction.actions != abstraction.actions:
         raise ValueError(
@@ -89,43 +100,23 @@ def _without_policy(game: Game, name: str, kind: int) -> Agent:
 def choose(state: Any, kind: Any, book: Any, weights: Any, rng: Any) -> Any:
     """The concrete move of an agent; `weights` is scratch with one place per action."""
     fill(state, kind, book, weights)
-    legal = legal_actions(state, book.abstraction)
     total = 0.0
-    left = legal
-    while left:
-        total += weights[lowest_bit(left)]
-        left &= left - np.uint64(1)
-    u = uniform(rng) * total
-    chosen = lowest_bit(legal)
-    left = legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
-        if u >= 0.0 and weights[a] > 0.0:
-            chosen = a
-        u -= weights[a]
-    return resolve(state, book.abstraction, chosen)
+    for a in range(len(weights)):
+        total += weights[a]
+    action = draw(weights, legal_actions(state, book.abstraction), uniform(rng) * total)
+    return resolve(state, book.abstraction, action)
 
 
 @rule
 def fill(state: Any, kind: Any, book: Any, weights: Any) -> None:
     """Write an agent's weight of every action."""
+    legal = legal_actions(state, book.abstraction)
     if kind == BASELINE:
         baseline(state, book.abstraction, weights)
-        return
-    legal = legal_actions(state, book.abstraction)
-    table = book.policy
-    row = EMPTY
-    if kind != RANDOM:
-        row = find(table, infoset_key(state, book.abstraction))
-        if row == EMPTY:
-            table = book.fallback
-            row = find(table, infoset_key(state, book.fallback_abstraction))
-    for a in range(len(weights)):
-        weights[a] = np.float64((legal >> np.uint64(a)) & np.uint64(1))
-        if row != EMPTY:
-            weights[a] *= table.rows[row].policy[AVERAGE, a]
-    if kind == ARGMAX and row != EMPTY:
+    elif kind == RANDOM:
+        for a in range(len(weights)):
+            weights[a] = np.float64((legal >> np.uint64(a)) & np.uint64(1))
+    elif read_book(state, book, AVERAGE, legal, weights) and kind == ARGMAX:
         best = lowest_bit(legal)
         for a in range(len(weights)):
             if weights[a] > weights[best]:

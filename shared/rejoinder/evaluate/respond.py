@@ -5,8 +5,8 @@ lower bound on the agent's exploitability (starts and seats alternate, so the va
 itself is zero for a symmetric game, and is subtracted by averaging over both seats for any other).
 The bound holds whatever the training did: it is measured by a match with deals of its own.
 
-The responder sees more than the agent (a richer abstraction) and plays like the agent wherever it
-has not learned better, so that it starts from zero and not from random play.
+The responder plays as the agent does wherever it has not learned better, so that it starts from
+zero and not from random play; where the game has a richer abstraction it sees more than the agent.
 """
 
 from __future__ import annotations
@@ -63,8 +63,13 @@ def best_response_bound(
     seed: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> ResponseBound:
-    """Train a responder (in the game's richest abstraction) against `agent` and measure it."""
-    abstraction = abstraction or game.abstractions[-1]
+    """Train a responder against `agent` and measure it.
+
+    Without an abstraction it gets the game's richest one that has the agent's actions.
+    """
+    seed %= 2**63
+    if abstraction is None:
+        abstraction = _richest(game, agent)
     actions = len(abstraction.actions)
     template = game.template(rules)
     table = new_table(row_dtype(actions, 1), 1024)
@@ -97,6 +102,11 @@ def best_response_bound(
     return ResponseBound(
         match, int(responder.book.policy.size[0]), abstraction.name, training_games
     )
+
+
+def _richest(game: Game, agent: Agent) -> Abstraction:
+    actions = agent.abstraction.actions
+    return [candidate for candidate in game.abstractions if candidate.actions == actions][-1]
 
 
 def _responder(table: Table, abstraction: Abstraction, agent: Agent) -> Agent:

@@ -18,7 +18,7 @@ JsonDict: TypeAlias = dict[str, Any]
 class Rules(BaseModel):
     """The rules of a game that has none to choose; games with options derive from it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class Game:
     view: Callable[[States, int], BaseModel]  # what a player sees
     max_decisions: Callable[[Any], int]  # rules → decisions in one game at most
     starts: int = 1  # the seats 0..starts-1 begin in turn, by game index
+    baseline: str | None = None  # name of its hand-made opponent, where it has one
     enumerable: frozenset[str] = frozenset()  # configurations whose whole tree fits in memory
 
     def abstraction(self, name: str) -> Abstraction:

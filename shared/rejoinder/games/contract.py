@@ -148,19 +148,5 @@ def _dispatch(stub: Callable[..., Any]) -> None:
     overload(stub)(choose)
 
 
-for _stub in (
-    start,
-    current_player,
-    utility,
-    legal_actions,
-    resolve,
-    apply,
-    infoset_key,
-    observed,
-    chance_outcomes,
-    shuffle_hidden,
-    sample_outcome,
-    resolve_chance,
-    baseline,
-):
-    _dispatch(_stub)
+for _name in _STUBS:
+    _dispatch(globals()[_name])

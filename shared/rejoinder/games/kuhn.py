@@ -90,7 +90,7 @@ def apply(state: Any, move: Any) -> None:
 
 @rule
 def infoset_key(state: Any, abstraction: Any) -> Any:
-    """Own card, number of moves and the moves as bits, after a leading marker."""
+    """Bit fields: own card, the moves, how many they are, the seat."""
     mover = state.n_moves & 1
     key = np.uint64(state.card[mover])
     for k in range(state.n_moves):

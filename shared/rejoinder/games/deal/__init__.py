@@ -68,6 +68,7 @@ GAME = Game(
     view=view,
     max_decisions=max_decisions,
     starts=2,
+    baseline="risk-aware",
     enumerable=frozenset({"micro"}),
 )
 

@@ -50,7 +50,7 @@ from rejoinder.games.deal.cards import (
     YIELD,
 )
 from rejoinder.games.deal.engine import legal_moves, view_key
-from rejoinder.games.deal.response import response_amount
+from rejoinder.games.deal.response import response_amount, valid_responses
 from rejoinder.jit import kernel, rule
 
 INTENT = 1
@@ -66,6 +66,12 @@ _OWN_BANK = (28, 2)  # bucket of the bank's value
 _HIS_BANK = (30, 2)
 _TO_PAY = (32, 3)  # still owed in this response phase
 _HOLDS_NO = (35, 1)
+
+# Concrete responses by intent, as masks.
+_SAYING_NO = np.uint64(1 << JUST_SAY_NO)
+_FROM_BANK = np.uint64(((1 << MONEY_KINDS) - 1) << GIVE_BANK)
+_FROM_PROPERTIES = np.uint64(0b111 << GIVE_PROPERTY)
+_YIELDING = np.uint64(1 << YIELD)
 
 # The intent of playing a property, by colour and number owned: complete before start, so that a
 # set of one would be completed at once; beyond a complete set it is money.
@@ -105,19 +111,13 @@ def _main_intents(state: Any) -> Any:
 
 @rule
 def _response_intents(state: Any) -> Any:
-    player = state.mover
-    banked = 0
-    for kind in range(MONEY_KINDS):
-        banked |= state.bank[player, kind]
-    owned = 0
-    for colour in range(3):
-        owned |= state.properties[player, colour]
-    intents = (
-        (np.uint64(state.hand[player, JUST_SAY_NO] > 0) << np.uint64(SAY_NO))
-        | (np.uint64(banked > 0) << np.uint64(GIVE_OPPONENT_CASH))
-        | (np.uint64(owned > 0) << np.uint64(GIVE_OPPONENT_PROPERTY))
+    responses = valid_responses(state)
+    return (
+        (np.uint64((responses & _SAYING_NO) != 0) << np.uint64(SAY_NO))
+        | (np.uint64((responses & _FROM_BANK) != 0) << np.uint64(GIVE_OPPONENT_CASH))
+        | (np.uint64((responses & _FROM_PROPERTIES) != 0) << np.uint64(GIVE_OPPONENT_PROPERTY))
+        | (np.uint64((responses & _YIELDING) != 0) << np.uint64(DO_YIELD))
     )
-    return intents if intents else np.uint64(1 << DO_YIELD)
 
 
 @rule

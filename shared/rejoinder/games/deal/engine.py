@@ -1,7 +1,7 @@
 """Monopoly Deal, the rules: a record and small functions on it.
 
 A turn is one main action with its whole response phase; a streak is a run of turns by one player.
-`respond` and the functions of `response.py` are the bounded one-sided response phase: while
+`_respond` and the functions of `response.py` are the bounded one-sided response phase: while
 `owed > 0` only the responder acts. The precise reading of every rule is in docs/rules.md.
 """
 
@@ -242,13 +242,17 @@ def sample_outcome(state: Any, rng: Any) -> Any:
 
 @rule
 def resolve_chance(state: Any, rng: Any) -> Any:
-    ways, all_ways = 1.0, 1.0
+    # One division at the end is cheaper than one a card, but the products must stay finite.
+    reach, ways, all_ways = 1.0, 1.0, 1.0
     while state.mover == contract.CHANCE:
         kind = sample_outcome(state, rng)
         ways *= state.deck[kind]
         all_ways *= state.deck_count
+        if all_ways > 1e200:
+            reach *= ways / all_ways
+            ways, all_ways = 1.0, 1.0
         _receive(state, kind)
-    return ways / all_ways
+    return reach * (ways / all_ways)
 
 
 @rule

@@ -1,9 +1,10 @@
 """The response phase: what an action demands, what may be answered, when it is over.
 
-Three questions define a response-triggering card. Rent is the one there is; a new one adds its
-branch here and nowhere else. A phase carries its context in the state: the initiating move, what is
-owed and paid, and the responses so far (the initiator's state before it is today's state with those
-responses taken back).
+Three questions define a response-triggering card: is a response required, which are valid now, is
+it complete. Rent is the one there is; another one answers them here, beside its kind and names in
+`cards.py` and the intent of playing it in `abstraction.py`. A phase carries its context in the
+state: the initiating move, what is owed and paid, and the responses so far (the initiator's state
+before it is today's state with those responses taken back).
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from rejoinder.games.base import Rules, States
 from rejoinder.games.deal.cards import (
@@ -44,6 +44,12 @@ class DealRules(Rules):
     """Turns in a streak at most."""
     turn_cap: int = Field(default=250, ge=1, le=10_000)
     """Turns after which the game is a draw."""
+
+    @field_validator("property_copies", "cash_copies", "rent_copies", mode="before")
+    @classmethod
+    def _as_tuple(cls, given: Any) -> Any:
+        """TOML has lists; everything else about the fields is strict."""
+        return tuple(given) if isinstance(given, list) else given
 
     @model_validator(mode="after")
     def _can_be_played(self) -> Self:

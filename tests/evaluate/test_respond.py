@@ -1,0 +1,121 @@
+"""The approximate best response: a lower bound, and not an empty one."""
+
+from __future__ import annotations
+
+from kuhn_players import KUHN, always, equilibrium, player, table
+
+from rejoinder.cfr.policy import policy_dtype
+from rejoinder.cfr.table import Table, new_table
+from rejoinder.cfr.tree import build_tree
+from rejoinder.evaluate.agents import trained_agent
+from rejoinder.evaluate.exploit import policy_exploitability
+from rejoinder.evaluate.respond import ResponseBound, best_response_bound
+from rejoinder.games import GAMES
+
+DEAL = GAMES["deal"]
+MICRO = DEAL.configurations["micro"]
+NOTHING: Table = new_table(policy_dtype(11), 1)
+
+
+def bound_on_uniform(abstraction: str | None = None, seed: int = 1) -> ResponseBound:
+    """Against uniform intents on `micro`."""
+    intent = DEAL.abstraction("intent")
+    return best_response_bound(
+        DEAL,
+        MICRO,
+        trained_agent("uniform", intent, NOTHING, argmax=False),
+        abstraction=DEAL.abstraction(abstraction) if abstraction else None,
+        training_games=3000,
+        match_games=6000,
+        seed=seed,
+    )
+
+
+def test_it_is_positive_and_below_the_exact_exploitability_on_micro() -> None:
+    real = build_tree(DEAL, MICRO, policy=DEAL.abstraction("intent"))
+    exact = policy_exploitability(real, NOTHING).exploitability
+    bound = bound_on_uniform()
+    error = bound.match.utility_error
+    assert (bound.abstraction, bound.training_games) == ("progress", 3000)
+    assert bound.infosets > 100
+    assert bound.exploitability == bound.match.mean_utility
+    assert 0.85 * exact < bound.exploitability - error
+    assert bound.exploitability <= exact + error
+
+
+def test_it_is_a_function_of_the_seed() -> None:
+    assert bound_on_uniform(seed=3) == bound_on_uniform(seed=3)
+    assert bound_on_uniform(seed=4) != bound_on_uniform(seed=3)
+
+
+def test_seeing_no_more_than_the_agent_it_still_finds_something() -> None:
+    bound = bound_on_uniform("intent")
+    assert bound.abstraction == "intent"
+    assert bound.exploitability > bound.match.utility_error
+
+
+def test_on_kuhn_it_comes_close_to_the_exact_number() -> None:
+    tree = build_tree(KUHN, KUHN.configurations["standard"])
+    for bets in (always("b"), always("p")):
+        exact = policy_exploitability(tree, table(bets)).exploitability
+        bound = best_response_bound(
+            KUHN,
+            KUHN.configurations["standard"],
+            player(bets),
+            training_games=1000,
+            match_games=20_000,
+        )
+        error = bound.match.utility_error
+        assert 0.8 * exact < bound.exploitability <= exact + error
+
+
+def test_against_an_equilibrium_there_is_nothing_to_find() -> None:
+    bound = best_response_bound(
+        KUHN,
+        KUHN.configurations["standard"],
+        player(equilibrium(1 / 3)),
+        training_games=500,
+        match_games=20_000,
+    )
+    assert bound.exploitability <= bound.match.utility_error
+
+
+def test_without_training_it_plays_like_the_agent() -> None:
+    def sometimes(card: int, moves: str) -> float:
+        return 0.4
+
+    for bets, slack in ((always("b"), 0.0), (sometimes, 1.0)):
+        bound = best_response_bound(
+            KUHN,
+            KUHN.configurations["standard"],
+            player(bets),
+            training_games=0,
+            match_games=20_000,
+        )
+        assert bound.infosets == 0
+        assert abs(bound.exploitability) <= slack * bound.match.utility_error
+
+
+def test_any_abstraction_and_any_seed_will_do() -> None:
+    """An agent of concrete moves is answered in concrete moves."""
+    moves = DEAL.abstraction("none")
+    nothing = new_table(policy_dtype(len(moves.actions)), 1)
+    agent = trained_agent("uniform", moves, nothing, argmax=False)
+    bound = best_response_bound(
+        DEAL, MICRO, agent, training_games=500, match_games=2000, seed=10**20
+    )
+    assert bound.abstraction == "none"
+    assert bound.exploitability > bound.match.utility_error
+
+
+def test_progress_is_heard_for_every_training_game() -> None:
+    heard: list[int] = []
+    best_response_bound(
+        KUHN,
+        KUHN.configurations["standard"],
+        player(always("b")),
+        training_games=45,
+        match_games=2,
+        progress=heard.append,
+    )
+    assert heard == list(range(1, 46))
