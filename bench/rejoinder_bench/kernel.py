@@ -33,7 +33,8 @@ from rejoinder_learner.state import Learner
 
 _PLAYOUTS = 20_000
 _PEER_ITERATIONS = 5_000
-_TRAINING_GAMES = 20
+_TRAINING_GAMES = 50
+_GAMES_BEFORE = 100
 
 
 def run(say: Callable[[str], None]) -> Result:
@@ -69,13 +70,16 @@ def _decisions() -> Callable[[], float]:
 
 
 def _training_games() -> Callable[[], float]:
-    """The paper's settings, with the policies of a learner that knows nothing yet."""
+    """The paper's settings, with the policies of a learner that has seen some games."""
     config = load_config("paper")
-    actor, policy = Actor(config), Learner(config).policy_for(0)
+    actor, learner = Actor(config), Learner(config)
+    while learner.games < _GAMES_BEFORE:
+        learner.fold(actor.play(learner.games, learner.policy_for(learner.games)))
+    policy = learner.policy()
 
     def work() -> float:
         for g in range(_TRAINING_GAMES):
-            actor.play(g, policy)
+            actor.play(_GAMES_BEFORE + g, policy)
         return _TRAINING_GAMES
 
     return work

@@ -63,7 +63,7 @@ def test_exploit_is_exact_where_the_game_can_be_enumerated(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_exploit_is_a_bound_elsewhere(tmp_path: Path) -> None:
     run_json("train", "tiny", "--games", "1", "--run", tmp_path / "tiny")
-    found = run_json("exploit", tmp_path / "tiny", "--training-games", "200", "--games", "2000")
+    found = run_json("exploit", tmp_path / "tiny", "--training-games", "1000", "--games", "2000")
     assert "lower bound" in found["method"]
     assert found["games"] == 2000
     # One game teaches next to nothing, so there is much to exploit, beyond doubt.

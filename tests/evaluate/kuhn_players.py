@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from rejoinder.cfr.policy import policy_dtype
+from rejoinder.cfr.policy import AVERAGE, LATEST, policy_dtype
 from rejoinder.cfr.table import Table, table_of
 from rejoinder.evaluate.agents import Agent, trained_agent
 from rejoinder.games import GAMES
@@ -31,7 +31,8 @@ def table(bets: Bets) -> Table:
     for row, (key, card, moves) in zip(rows, infosets(), strict=True):
         bet = bets(card, moves)
         row["key"] = key
-        row["policy"][:] = (1 - bet, bet)
+        row["policy"][AVERAGE] = (1 - bet, bet)
+        row["policy"][LATEST] = (bet, 1 - bet)  # the opposite, which nobody should play
     return table_of(rows)
 
 
