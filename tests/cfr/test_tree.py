@@ -249,3 +249,9 @@ def test_two_sequences_in_one_infoset_are_refused() -> None:
     )
     with pytest.raises(ValueError, match=r"forgetful: .* does not amount to perfect recall"):
         build_tree(game, Rules())
+
+
+def test_a_policy_that_sees_more_than_the_players_is_refused() -> None:
+    intent, progress = DEAL.abstraction("intent"), DEAL.abstraction("progress")
+    with pytest.raises(ValueError, match="sees intent cannot follow a policy for progress"):
+        build_tree(DEAL, DEAL.configurations["micro"], play=intent, policy=progress)

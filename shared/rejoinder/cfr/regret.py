@@ -8,13 +8,15 @@ import numpy as np
 
 from rejoinder.jit import lowest_bit, popcount, rule
 
+NEGLIGIBLE = 1e-300  # a smaller sum of regrets has no finite inverse
+
 
 @rule
 def match_regrets(regret: Any, legal: Any, strategy: Any) -> None:
     """In proportion to positive regret; uniform where there is none."""
     total = _positive(regret, legal)
-    scale = 1.0 / total if total > 0.0 else 0.0
-    even = 0.0 if total > 0.0 else 1.0 / popcount(legal)
+    scale = 1.0 / total if total > NEGLIGIBLE else 0.0
+    even = 0.0 if total > NEGLIGIBLE else 1.0 / popcount(legal)
     left = legal
     while left:
         a = lowest_bit(left)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rejoinder.cfr.policy import AVERAGE, LATEST, policy_dtype
-from rejoinder.cfr.regret import match_regrets
+from rejoinder.cfr.regret import NEGLIGIBLE, match_regrets
 from rejoinder.cfr.table import Table, find_or_add, new_table, table_of
 from rejoinder.games.base import Abstraction, Game, Rules
 from rejoinder.games.contract import (
@@ -259,8 +259,8 @@ def _let_others_play(
             a = lowest_bit(left)
             left &= left - np.uint64(1)
             total += max(row.regret[a], 0.0)
-        scale = 1.0 / total if total > 0.0 else 0.0
-        even = 0.0 if total > 0.0 else 1.0 / popcount(legal)
+        scale = 1.0 / total if total > NEGLIGIBLE else 0.0
+        even = 0.0 if total > NEGLIGIBLE else 1.0 / popcount(legal)
         u = uniform(rng)
         chosen = lowest_bit(legal)
         left = legal

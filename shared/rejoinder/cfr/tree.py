@@ -41,6 +41,7 @@ _MAX_OUTCOMES = 64
 _MAX_CHANCE_EVENTS = 256
 _FORGETFUL = -1  # returned by the walk: an infoset was reached by two sequences of its owner
 _TOO_DEEP = -2
+_SEES_MORE = -3  # the policy would tell histories apart that a player of the tree cannot
 
 INFOSET = np.dtype(
     [
@@ -126,6 +127,10 @@ def build_tree(
         raise ValueError(f"{game.name}: what a player observes does not amount to perfect recall")
     if status == _TOO_DEEP:
         raise ValueError(f"{game.name}: a game is longer than its max_decisions says")
+    if status == _SEES_MORE:
+        raise ValueError(
+            f"{game.name}: a player who sees {play.name} cannot follow a policy for {policy.name}"
+        )
     used = infosets.rows[: infosets.size[0]].copy()
     sequences = game.players + int(used["actions"].sum())
     slots = _assign_slots(used, "key" if policy.number == CONCRETE else "policy_key")
@@ -226,6 +231,8 @@ def _walk(
                             sequences += infoset.actions
                         elif infoset.parent != frame.sequence[mover]:
                             return _FORGETFUL
+                        elif infoset.policy_key != infoset_key(state, policy):
+                            return _SEES_MORE
                         frame.next = infoset.first
             if not frame.untried:
                 depth -= 1

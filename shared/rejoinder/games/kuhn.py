@@ -12,7 +12,7 @@ import numpy as np
 
 from rejoinder.games import contract
 from rejoinder.games.base import Game, Rules, States, concrete
-from rejoinder.games.poker import PokerView
+from rejoinder.games.poker import NO_CARD, PokerView, card_name, observed, seat_of
 from rejoinder.jit import rule
 from rejoinder.rng import below
 
@@ -26,7 +26,6 @@ STATE = np.dtype(
     align=True,
 )
 PASS, BET = 0, 1
-NO_CARD = -1
 CARDS = 3
 
 
@@ -46,7 +45,7 @@ def current_player(state: Any) -> Any:
         return contract.CHANCE
     if _is_over(state):
         return contract.OVER
-    return _seat(state, state.n_moves & 1)
+    return seat_of(state, state.n_moves & 1)
 
 
 @rule
@@ -64,7 +63,7 @@ def utility(state: Any, player: Any) -> Any:
             stake = 2.0
         else:
             winner = 1
-    return stake if _seat(state, winner) == player else -stake
+    return stake if seat_of(state, winner) == player else -stake
 
 
 @rule
@@ -96,15 +95,7 @@ def infoset_key(state: Any, abstraction: Any) -> Any:
     for k in range(state.n_moves):
         key |= np.uint64(state.moves[k]) << np.uint64(2 + k)
     key |= np.uint64(state.n_moves) << np.uint64(5)
-    return key | (np.uint64(_seat(state, mover)) << np.uint64(8))
-
-
-@rule
-def observed(state: Any, move: Any, player: Any) -> Any:
-    if state.card[1] == NO_CARD:
-        receiver = _seat(state, 0 if state.card[0] == NO_CARD else 1)
-        return move if receiver == player else contract.HIDDEN
-    return move
+    return key | (np.uint64(seat_of(state, mover)) << np.uint64(8))
 
 
 @rule
@@ -135,7 +126,7 @@ def resolve_chance(state: Any, rng: Any) -> Any:
 def shuffle_hidden(state: Any, player: Any, rng: Any) -> None:
     if state.card[1] == NO_CARD:
         return
-    own = 0 if _seat(state, 0) == player else 1
+    own = 0 if seat_of(state, 0) == player else 1
     state.card[1 - own] = _nth_other(state.card[own], below(rng, CARDS - 1))
 
 
@@ -150,12 +141,6 @@ def _is_over(state: Any) -> Any:
     if state.n_moves == 2:
         return not (state.moves[0] == PASS and state.moves[1] == BET)
     return state.n_moves == 3
-
-
-@rule
-def _seat(state: Any, order: Any) -> Any:
-    """The seat of the first (0) or second (1) to act."""
-    return np.int64(state.first ^ order)
 
 
 contract.implement(
@@ -188,15 +173,11 @@ def view(states: States, player: int) -> PokerView:
     return PokerView.of(
         states,
         player,
-        card=_card_name(int(state["card"][own])),
-        opponent_card=_card_name(int(state["card"][1 - own])),
+        card=card_name(int(state["card"][own]), CARD_NAMES),
+        opponent_card=card_name(int(state["card"][1 - own]), CARD_NAMES),
         public=None,
         moves=[MOVES[m] for m in state["moves"][: state["n_moves"]]],
     )
-
-
-def _card_name(card: int) -> str | None:
-    return None if card == NO_CARD else CARD_NAMES[card]
 
 
 GAME = Game(

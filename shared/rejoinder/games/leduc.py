@@ -13,7 +13,7 @@ import numpy as np
 
 from rejoinder.games import contract
 from rejoinder.games.base import Game, Rules, States, concrete
-from rejoinder.games.poker import PokerView
+from rejoinder.games.poker import NO_CARD, PokerView, card_name, observed, seat_of
 from rejoinder.jit import rule
 from rejoinder.rng import below
 
@@ -34,7 +34,6 @@ STATE = np.dtype(
     align=True,
 )
 FOLD, CALL, RAISE = 0, 1, 2
-NO_CARD = -1
 NOBODY = -1
 OVER_ROUND = 2
 CARDS = 6
@@ -63,7 +62,7 @@ def current_player(state: Any) -> Any:
         return contract.OVER
     if state.card[1] == NO_CARD or (state.round == 1 and state.public == NO_CARD):
         return contract.CHANCE
-    return _seat(state, state.mover)
+    return seat_of(state, state.mover)
 
 
 @rule
@@ -135,15 +134,7 @@ def infoset_key(state: Any, abstraction: Any) -> Any:
     key = np.uint64(state.history) << np.uint64(8)
     key |= np.uint64(state.card[state.mover]) << np.uint64(4)
     key |= np.uint64(state.public + 1) << np.uint64(1)
-    return key | np.uint64(_seat(state, state.mover))
-
-
-@rule
-def observed(state: Any, move: Any, player: Any) -> Any:
-    if state.card[1] == NO_CARD:
-        receiver = _seat(state, 0 if state.card[0] == NO_CARD else 1)
-        return move if receiver == player else contract.HIDDEN
-    return move
+    return key | np.uint64(seat_of(state, state.mover))
 
 
 @rule
@@ -206,12 +197,6 @@ def _strength(state: Any, k: Any) -> Any:
     return rank + 3 if rank == state.public // 2 else rank
 
 
-@rule
-def _seat(state: Any, order: Any) -> Any:
-    """The seat of the first (0) or second (1) to act."""
-    return np.int64(state.first ^ order)
-
-
 contract.implement(
     STATE,
     start=start,
@@ -243,15 +228,11 @@ def view(states: States, player: int) -> PokerView:
     return PokerView.of(
         states,
         player,
-        card=_card_name(int(state["card"][own])),
-        opponent_card=_card_name(int(state["card"][1 - own])),
-        public=_card_name(int(state["public"])),
+        card=card_name(int(state["card"][own]), CARD_NAMES),
+        opponent_card=card_name(int(state["card"][1 - own]), CARD_NAMES),
+        public=card_name(int(state["public"]), CARD_NAMES),
         moves=[MOVES[(history >> 2 * (n - 1 - k) & 3) - 1] for k in range(n)],
     )
-
-
-def _card_name(card: int) -> str | None:
-    return None if card == NO_CARD else CARD_NAMES[card]
 
 
 GAME = Game(

@@ -1,15 +1,40 @@
-"""What a player sees of a small poker game (Kuhn, Leduc)."""
+"""What Kuhn and Leduc poker share: two private cards, open betting, and what a player sees.
+
+Their states have `card`, the private cards by order of play, and `first`, the seat that acts first.
+"""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from rejoinder.games import queries
 from rejoinder.games.base import States
-from rejoinder.games.contract import CHANCE, OVER
+from rejoinder.games.contract import CHANCE, HIDDEN, OVER
+from rejoinder.jit import rule
+
+NO_CARD = -1
+
+
+@rule
+def seat_of(state: Any, order: Any) -> Any:
+    """The seat of the first (0) or second (1) to act."""
+    return np.int64(state.first ^ order)
+
+
+@rule
+def observed(state: Any, move: Any, player: Any) -> Any:
+    """A private card is seen by its owner; all else is open."""
+    if state.card[1] == NO_CARD:
+        receiver = seat_of(state, 0 if state.card[0] == NO_CARD else 1)
+        return move if receiver == player else HIDDEN
+    return move
+
+
+def card_name(card: int, names: tuple[str, ...]) -> str | None:
+    return None if card == NO_CARD else names[card]
 
 
 class PokerView(BaseModel):
