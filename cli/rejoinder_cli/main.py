@@ -47,8 +47,9 @@ class OneLineErrors(TyperGroup):
 
 def _one_line(error: Exception) -> str:
     if isinstance(error, USAGE_ERROR):
-        command = error.ctx.info_name if error.ctx else "rejoinder"
-        return f"{command}: {' '.join(error.format_message().split())}"
+        message = " ".join(error.format_message().split())
+        command = error.ctx.info_name if error.ctx and error.ctx.parent else None
+        return f"{command}: {message}" if command else message
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}"

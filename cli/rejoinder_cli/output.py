@@ -18,6 +18,7 @@ JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")
 ]
 
+KERNELS = "loading kernels"
 _REFRESH = 0.1  # seconds between two updates of a progress bar
 
 
@@ -44,6 +45,15 @@ class Output:
             print(json.dumps(values), flush=True)
 
     @contextmanager
+    def working(self, on: str) -> Iterator[None]:
+        """A spinner, on a terminal, for work that takes its time but cannot say how much."""
+        if not self.console.is_terminal:
+            yield
+            return
+        with self.console.status(on):
+            yield
+
+    @contextmanager
     def progress(
         self, what: str, total: int, unit: str = "games"
     ) -> Iterator[Callable[[int], None]]:
@@ -55,14 +65,16 @@ class Output:
             BarColumn,
             MofNCompleteColumn,
             Progress,
+            SpinnerColumn,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
 
         columns = (
+            SpinnerColumn(finished_text=" "),
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeElapsedColumn(),
@@ -71,7 +83,7 @@ class Output:
         )
         disable = not self.console.is_terminal
         with Progress(*columns, console=self.console, disable=disable) as bar:
-            task = bar.add_task(what, total=total, rate="(loading kernels)", start=False)
+            task = bar.add_task(what, total=total, rate=KERNELS)
             began_with, began, shown = -1, 0.0, 0.0
 
             def update(done: int) -> None:
@@ -79,7 +91,7 @@ class Output:
                 now = time.monotonic()
                 if began_with < 0:
                     began_with, began = done, now
-                    bar.start_task(task)
+                    bar.reset(task, total=total, completed=done, rate="")
                 elif now - shown < _REFRESH and done < total:
                     return
                 shown = now

@@ -17,12 +17,25 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from rejoinder.evaluate.agents import opponents
+from rejoinder.evaluate.match import play_match
 from rejoinder.metrics import QUANTILES
 from rejoinder_cli.runs import OpenRun
 
 _INK = "#010203"  # stands for the page's text colour until the figure is in the page
-_COLOURS = ("#3b82f6", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#64748b", "#ec4899", "#84cc16")
-_DASHES = ("-", "--", ":")
+_COLOURS = (
+    *("#3b82f6", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#64748b"),
+    *("#ec4899", "#84cc16", "#06b6d4", "#a16207", "#f472b6", "#1d4ed8"),
+)
+_GAMES = 4_000  # of the matches in the summary
+
+_MER = (
+    "What the best single change of play would gain, averaged over infosets by how likely they are "
+    "reached: it falls towards zero as the policy settles."
+)
+_WIN_RATE = "Test games during training, starts alternating; few games a point, so wide bands."
+_UPDATES = "How often infosets were learned from, on a log scale: rare ones are learned last."
+_POLICY = "For each action the median, over the infosets where it is a choice, of its probability."
 
 Records = list[dict[str, Any]]
 
@@ -32,10 +45,10 @@ def page(opened: OpenRun) -> str:
     config = opened.run.config
     records = opened.run.metrics()
     sections = [
-        _figure("Maximum expected regret", _draw_mer, records),
-        _figure("Win rate, with 95 % intervals", _draw_win_rates, records),
-        _figure("Updates per infoset", _draw_updates, records),
-        _figure("Median policy by action", _draw_policy, records),
+        _figure("Maximum expected regret", _MER, _draw_mer, records),
+        _figure("Win rate, with 95 % intervals", _WIN_RATE, _draw_win_rates, records),
+        _figure("Updates per infoset", _UPDATES, _draw_updates, records),
+        _figure("Median policy by action", _POLICY, _draw_policy, records),
     ]
     if not records:
         sections = ["<p>This run has no evaluations yet.</p>"]
@@ -54,7 +67,7 @@ def page(opened: OpenRun) -> str:
     return _PAGE.format(
         title=html.escape(title),
         style=_STYLE,
-        summary=_summary(records),
+        summary=_summary(opened),
         facts=_table("Result", facts),
         figures="\n".join(sections),
         config=_table("Configuration", config.model_dump(mode="json")),
@@ -62,16 +75,15 @@ def page(opened: OpenRun) -> str:
     )
 
 
-def _summary(records: Records) -> str:
-    if not records:
-        return ""
-    last = records[-1]
-    told = [
-        f"{rate['win_rate']:.1%} won against {name} "
-        f"({rate['low']:.1%} to {rate['high']:.1%}, {rate['games']} games)"
-        for name, rate in last["win_rates"].items()
-    ]
-    return f"<p class=lead>{html.escape('; '.join(told))}.</p>"
+def _summary(opened: OpenRun) -> str:
+    """How well the agent plays: the match that `rejoinder eval` plays by default."""
+    game = opened.run.config.load_game()
+    template, agent = game.template(opened.run.config.rules), opened.agent(argmax=False)
+    told = []
+    for name, opponent in opponents(game).items():
+        result = play_match(game, template, agent, opponent, games=_GAMES, seed=1)
+        told.append(f"Against {name}: {result}.")
+    return f"<p class=lead>{'<br>'.join(html.escape(line) for line in told)}</p>"
 
 
 def _table(title: str, values: Mapping[str, Any]) -> str:
@@ -88,8 +100,10 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _figure(title: str, draw: Callable[[Axes, Records], None], records: Records) -> str:
-    """One figure as inline SVG."""
+def _figure(
+    title: str, caption: str, draw: Callable[[Axes, Records], None], records: Records
+) -> str:
+    """One figure as inline SVG, with a sentence on how to read it."""
     settings: dict[Any, Any] = {
         "svg.fonttype": "none",
         "svg.hashsalt": title,
@@ -118,7 +132,8 @@ def _figure(title: str, draw: Callable[[Axes, Records], None], records: Records)
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
     name = html.escape(title)
     return (
-        f"<figure aria-label='{name}'><h2>{name}</h2>{_inline(written.getvalue(), title)}</figure>"
+        f"<figure aria-label='{name}'><h2>{name}</h2>{_inline(written.getvalue(), title)}"
+        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
     )
 
 
@@ -165,13 +180,11 @@ def _draw_policy(axes: Axes, records: Records) -> None:
     names = sorted({name for record in records for name in record["policy"]})
     for k, name in enumerate(names):
         shares = [record["policy"].get(name, float("nan")) for record in records]
-        dashes = _DASHES[k // len(_COLOURS) % len(_DASHES)]
-        colour = _COLOURS[k % len(_COLOURS)]
         label = name.replace("_", " ").lower()
-        axes.plot(_games(records), shares, color=colour, linestyle=dashes, label=label)
+        axes.plot(_games(records), shares, color=_COLOURS[k % len(_COLOURS)], label=label)
     axes.set_ylim(-0.02, 1.02)
     axes.set_ylabel("median probability")
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncol=3)
 
 
 _STYLE = """
@@ -189,6 +202,7 @@ h2 { font-size: 1rem; margin: 0 0 .6rem; }
 .figures { display: grid; gap: 2rem;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); }
 figure { margin: 0; min-width: 0; }
+figcaption { color: var(--faint); font-size: .8125rem; margin-top: .4rem; }
 figure svg { width: 100%; height: auto; display: block; }
 section { margin-top: 2.5rem; }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; }

@@ -382,7 +382,8 @@ def _read_config(path: Path) -> RunConfig:
     try:
         content = _json_object(file.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise RunError(f"no run at {path}: there is no {_CONFIG} in it") from None
+        what = f"there is no {_CONFIG} in it" if path.is_dir() else "there is no such directory"
+        raise RunError(f"no run at {path}: {what}; `rejoinder train` makes one") from None
     except UnicodeDecodeError:
         content = {}
     if not {"format", "fingerprint", "config"} <= content.keys():

@@ -226,7 +226,7 @@ def test_play_can_be_left_and_repeated(tiny: Path) -> None:
     assert first.stdout == again.stdout
     ended = json.loads(first.stdout.splitlines()[-1])
     assert ended["finished"]
-    assert ended["won"] in (-1.0, 0.0, 1.0)
+    assert ended["utility"] in (-1.0, 0.0, 1.0)
 
 
 class _Page(HTMLParser):

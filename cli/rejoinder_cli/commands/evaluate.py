@@ -19,7 +19,9 @@ def evaluate(
     opponent: Annotated[
         str, typer.Option(metavar="random|risk-aware|RUN", help="Who it plays against.")
     ] = "random",
-    games: Annotated[int, typer.Option(min=1, help="Test games, in pairs of one deal.")] = 4_000,
+    games: Annotated[
+        int, typer.Option(min=1, help="Test games; in pairs, so an odd number plays one more.")
+    ] = 4_000,
     seed: Annotated[int, typer.Option(min=0, help="Of the deals and of the players' choices.")] = 1,
     starts: Annotated[
         Literal["alternate", "agent", "opponent"], typer.Option(help="Who begins.")
@@ -39,7 +41,6 @@ def evaluate(
     game = config.load_game()
     other = _opponent(opponent, opened, argmax, output)
     with output.progress(f"against {other.name}", games) as update:
-        update(0)
         result = play_match(
             game,
             game.template(config.rules),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rejoinder.evaluate.agents import Agent
     from rejoinder.games.session import Session
 
-HELP = "a number plays that move · p: what the agent would do in your place · ?: help · q: quit"
+KEYS = "A number plays that move · p: what the agent would do · ?: rules · q: quit"
 
 
 def play(
@@ -29,47 +30,61 @@ def play(
     as_json: JsonFlag = False,
 ) -> None:
     """Play against a trained agent."""
+    output = Output(as_json)
+    opened = open_run(run, output)
+    if sys.stderr.isatty():
+        typer.echo("loading kernels (compiled once per machine)…", err=True)
+
     from rejoinder import rng
     from rejoinder.games.session import Session
 
-    output = Output(as_json)
-    opened = open_run(run, output)
     config = opened.run.config
     seed = secrets.randbelow(2**32) if seed is None else seed
     agent = opened.agent(argmax)
     choices = rng.stream(seed, 0, rng.CHOICES)
     session = Session.start(config.load_game(), config.rules, seed=seed, first_player=0)
+    _rehearse(session, agent, choices)
+    _forget_keys()
     table = _Table(output, session, person=1 if second else 0)
-    output.say(f"{session.game.title} against {run}, seed {seed}. {HELP}")
+    output.say(f"{session.game.title} against {run}, seed {seed}.")
+    output.say(KEYS)
     while not session.over:
         if session.to_move == table.person:
             move = table.ask(agent)
             if move is None:
                 break
-            session.apply(move)
         else:
-            session.apply(agent.choose(session.states, choices))
+            move = agent.choose(session.states, choices)
+        table.apply(move)
     table.show_end()
-    won = session.utilities[table.person] if session.utilities else None
-    output.result({"finished": session.over, "won": won, "seed": seed})
+    utility = session.utilities[table.person] if session.utilities else None
+    winner = None
+    if session.winner is not None:
+        winner = "you" if session.winner == table.person else "agent"
+    output.result({"finished": session.over, "utility": utility, "winner": winner, "seed": seed})
 
 
 class _Table:
     """The person's side of the table: shows what he may see, and asks."""
 
     def __init__(self, output: Output, session: Session, person: int) -> None:
+        from rejoinder_cli.view import teller
+
         self.person = person
         self._output = output
         self._session = session
+        self._teller = teller(session, person)
         self._told = 0  # events shown so far
+        self._tell_events(None)
 
     def ask(self, agent: Agent) -> int | None:
         """The move that the person chooses; None: he leaves."""
-        self._tell_events()
-        self._show(self.person)
+        view = self._session.view(self.person)
+        self._output.console.print(self._teller.screen(view))
         moves = self._session.legal()
         for number, move in enumerate(moves, 1):
-            self._output.say(f"  {number}  {move.name}{_meaning(move.meanings, agent)}")
+            told = self._teller.move(view, move.number)
+            self._output.say(f"  {number}  {told}{_meaning(move.meanings, agent)}")
         while True:
             self._output.console.print("> ", end="")
             try:
@@ -80,34 +95,35 @@ class _Table:
                 return None
             if answer == "p":
                 self._show_policy(agent)
+            elif answer == "?":
+                self._output.say(f"{self._teller.rules()}\n{KEYS}")
             elif answer.isdecimal() and 1 <= int(answer) <= len(moves):
                 return moves[int(answer) - 1].number
             else:
-                self._output.say(f"1 to {len(moves)} are moves. {HELP}")
+                self._output.say(f"1 to {len(moves)} are moves. {KEYS}")
+
+    def apply(self, move: int) -> None:
+        """Play anybody's move and tell what happened."""
+        before = self._session.view(self.person)
+        self._session.apply(move)
+        self._tell_events(before)
 
     def show_end(self) -> None:
-        self._tell_events()
         session = self._session
         if not session.over or session.utilities is None:
             self._output.say("You left the table.")
             return
         won = session.utilities[self.person]
         verdict = "You win" if won > 0 else "The agent wins" if won < 0 else "A draw"
-        self._output.say(f"\nThe game is over. {verdict} ({won:+g}). What the agent saw:")
-        self._show(1 - self.person)
+        self._output.say(f"\nThe game is over. {verdict} ({won:+g}).")
+        own, agents = session.view(self.person), session.view(1 - self.person)
+        self._output.console.print(self._teller.end(own, agents))
 
-    def _tell_events(self) -> None:
+    def _tell_events(self, before: Any) -> None:
         events = self._session.seen_by(self.person)
-        for event in events[self._told :]:
-            who = {None: "drawn", self.person: "you"}.get(event.actor, "agent")
-            if event.number >= 0:
-                self._output.say(f"  {who}: {event.name}")
+        for line in self._teller.events(before, events[self._told :]):
+            self._output.say(f"  {line}")
         self._told = len(events)
-
-    def _show(self, seat: int) -> None:
-        from rejoinder_cli.view import panels
-
-        self._output.console.print(panels(self._session.view(seat)))
 
     def _show_policy(self, agent: Agent) -> None:
         from rich.table import Table
@@ -118,6 +134,28 @@ class _Table:
             share = probabilities[action.number]
             table.add_row(action.name, action.move_name, f"{share:6.1%}")
         self._output.console.print(table)
+
+
+def _rehearse(session: Session, agent: Agent, choices: Any) -> None:
+    """Play a copy to its end and ask all that a table asks: afterwards nothing is left to compile.
+
+    Compiling takes seconds, in which an unanswered person would go on typing.
+    """
+    session, choices = session.copy(), choices.copy()
+    while not session.over:
+        session.legal()
+        session.legal_abstract(agent.abstraction.name)
+        agent.probabilities(session.states)
+        session.apply(agent.choose(session.states, choices))
+    _ = session.utilities, session.view(0)
+
+
+def _forget_keys() -> None:
+    """Drop what was typed in a terminal before there was anything to answer."""
+    if sys.stdin.isatty():
+        import termios
+
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def _meaning(meanings: dict[str, str], agent: Agent) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,8 +59,9 @@ def train(
         result = train_sequentially(
             directory, on_game=update, should_stop=should_stop, report=output.warn
         )
+    of_them = "" if result.played == result.games else f", {result.played:,} of them now,"
     output.say(
-        f"{result.games} games, {result.played} of them now in {result.seconds:.1f} s "
+        f"{result.games:,} games{of_them} in {result.seconds:.1f} s "
         f"({result.games_per_second:.1f} games/s), in {path}\ndigest {result.digest}"
     )
     if not result.finished:
@@ -112,6 +114,7 @@ def graceful_stop() -> Iterator[Callable[[], bool]]:
         if asked:
             raise KeyboardInterrupt
         asked = True
+        print("stopping after this game; once more ends at once", file=sys.stderr)
 
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, ask) for number in signals}
