@@ -180,12 +180,12 @@ def _progress(piles: PlayerPiles) -> str:
 def _deal_move(number: int, owner: PlayerPiles) -> str:
     """A move with what it is worth to its owner, or charges the other."""
     from rejoinder.games.deal import cards
+    from rejoinder.jit import plain
 
     name = cards.MOVE_NAMES[number]
     if cards.RENT_CARD <= number < cards.JUST_SAY_NO:
         colour = number - cards.RENT_CARD
-        owned = owner.properties.get(cards.COLOURS[colour], 0)
-        rent = int(cards.RENT[colour, min(owned, cards.SET_SIZE[colour])])
+        rent = plain(cards.rent_for)(colour, owner.properties.get(cards.COLOURS[colour], 0))
         return f"{name}: charges {rent or 'nothing'}"
     if cards.GIVE_BANK <= number < cards.PASS:
         return f"{name}, worth {_worth(number)}"
@@ -198,11 +198,10 @@ def _deal_move(number: int, owner: PlayerPiles) -> str:
 
 def _worth(number: int) -> int:
     """What a giving move hands over; 0 for other moves."""
-    from rejoinder.games.deal.cards import GIVE_BANK, GIVE_PROPERTY, PASS, WORTH
+    from rejoinder.games.deal.cards import GIVE_BANK, PASS, WORTH, given_kind
+    from rejoinder.jit import plain
 
-    if GIVE_PROPERTY <= number < PASS:
-        return int(WORTH[number - GIVE_PROPERTY])
-    return int(WORTH[number - GIVE_BANK]) if GIVE_BANK <= number < GIVE_PROPERTY else 0
+    return int(WORTH[plain(given_kind)(number)]) if GIVE_BANK <= number < PASS else 0
 
 
 def _paid(number: int, before: ResponseContext | None) -> str:

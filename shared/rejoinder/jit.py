@@ -87,6 +87,11 @@ def hot(function: F) -> F:
     return cast(F, numba.njit(inline="always", **_RULE)(function))
 
 
+def plain(function: F) -> F:
+    """The Python function that a rule was made from: for views, so that they re-implement none."""
+    return cast(F, cast(Any, function).py_func)
+
+
 def kernel(function: F) -> F:
     """Compile an entry point called from Python: cached on disk, releases the interpreter lock."""
     return cast(F, numba.njit(cache=_CACHED, nogil=True, error_model="numpy")(function))

@@ -5,7 +5,11 @@ A card is a *kind*; copies of a kind are interchangeable, so every pile is a cou
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+from rejoinder.jit import rule
 
 COLOURS = ("brown", "green", "pink")
 SET_SIZE = np.array([2, 3, 3], np.int8)  # properties of a colour that make a complete set
@@ -70,3 +74,15 @@ ABSTRACT_NAMES = (
     "YIELD",
     "OTHER",
 )
+
+
+@rule
+def rent_for(colour: Any, owned: Any) -> Any:
+    """What a rent card charges; properties beyond a complete set do not raise it."""
+    return RENT[colour, min(owned, SET_SIZE[colour])]
+
+
+@rule
+def given_kind(move: Any) -> Any:
+    """The money kind that a giving move hands over (PROPERTY + colour is the colour)."""
+    return move - GIVE_PROPERTY if move >= GIVE_PROPERTY else move - GIVE_BANK

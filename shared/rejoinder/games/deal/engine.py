@@ -14,7 +14,6 @@ import numpy as np
 from rejoinder.games import contract
 from rejoinder.games.deal.cards import (
     CASH,
-    GIVE_BANK,
     GIVE_PROPERTY,
     HIGHEST_RENT,
     JUST_SAY_NO,
@@ -26,6 +25,7 @@ from rejoinder.games.deal.cards import (
     SET_SIZE,
     WORTH,
     YIELD,
+    given_kind,
 )
 from rejoinder.games.deal.response import (
     response_amount,
@@ -165,11 +165,10 @@ def _respond(state: Any, move: Any) -> None:
         state.hand_count[responder] -= 1
         state.discard[JUST_SAY_NO] += 1
     elif move != YIELD:
+        kind = given_kind(move)
         if move >= GIVE_PROPERTY:
-            kind = move - GIVE_PROPERTY + PROPERTY
-            state.properties[responder, move - GIVE_PROPERTY] -= 1
+            state.properties[responder, kind] -= 1
         else:
-            kind = move - GIVE_BANK
             state.bank[responder, kind] -= 1
         state.bank[initiator, kind] += 1
         state.paid += WORTH[kind]

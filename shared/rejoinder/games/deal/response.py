@@ -18,10 +18,9 @@ from rejoinder.games.deal.cards import (
     GIVE_PROPERTY,
     JUST_SAY_NO,
     MONEY_KINDS,
-    RENT,
     RENT_CARD,
-    SET_SIZE,
     YIELD,
+    rent_for,
 )
 from rejoinder.jit import rule
 
@@ -30,7 +29,7 @@ from rejoinder.jit import rule
 def response_amount(state: Any, initiator: Any, move: Any) -> Any:
     """What the opponent would owe; 0 means that no response is required."""
     colour = move - RENT_CARD
-    return RENT[colour, min(state.properties[initiator, colour], SET_SIZE[colour])]
+    return rent_for(colour, state.properties[initiator, colour])
 
 
 @rule

@@ -10,14 +10,14 @@ from rejoinder.games.base import States
 from rejoinder.games.contract import CHANCE, OVER
 from rejoinder.games.deal.cards import (
     COLOURS,
-    GIVE_BANK,
-    GIVE_PROPERTY,
     KIND_NAMES,
     MOVE_NAMES,
     SET_SIZE,
     WORTH,
     YIELD,
+    given_kind,
 )
+from rejoinder.jit import plain
 
 
 class _Frozen(BaseModel):
@@ -105,7 +105,9 @@ def _piles(state: Any, player: int, given: tuple[int, ...] = ()) -> PlayerPiles:
 def _response(state: Any) -> ResponseContext:
     responder = int(state["mover"])
     moves = [int(m) for m in state["responses"][: state["n_responses"]]]
-    before = _piles(state, 1 - responder, tuple(_given(move) for move in moves if move != YIELD))
+    before = _piles(
+        state, 1 - responder, tuple(plain(given_kind)(move) for move in moves if move != YIELD)
+    )
     return ResponseContext(
         initiator=1 - responder,
         responder=responder,
@@ -116,11 +118,6 @@ def _response(state: Any) -> ResponseContext:
         # The card that was played was still in his hand.
         initiator_before=before.model_copy(update={"hand_size": before.hand_size + 1}),
     )
-
-
-def _given(move: int) -> int:
-    """The money kind that a giving move hands over."""
-    return move - GIVE_PROPERTY if move >= GIVE_PROPERTY else move - GIVE_BANK
 
 
 def _by_name(counts: Any) -> dict[str, int]:
