@@ -16,10 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rejoinder.actor import Actor
+from rejoinder.cfr.table import table_of
 from rejoinder.config import RunConfig
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.metrics import measure
+from rejoinder.metrics import table_statistics, win_rates
 from rejoinder.rundir import RunDir, RunError
+from rejoinder.warm import warm_up_player
+from rejoinder_learner.journal import Journal, Report, is_due
 from rejoinder_learner.state import Learner
 
 
@@ -41,13 +43,15 @@ def train(
     *,
     on_game: Callable[[int], None] = lambda _: None,
     should_stop: Callable[[], bool] = lambda: False,
-    report: Callable[[str], None] = lambda _: None,
+    report: Report = lambda _: None,
 ) -> TrainResult:
     """Bring the run to its number of games, from its newest checkpoint or from the start.
 
     `on_game` hears the games folded so far, first those of the checkpoint; `report` hears what a
     person should know.
     """
+    if run.config.order != "index":
+        raise RunError(f"{run.path} is a run of unordered mode; sequential training is in order")
     with run.locked():
         return _train(run, on_game, should_stop, report)
 
@@ -56,23 +60,26 @@ def _train(
     run: RunDir,
     on_game: Callable[[int], None],
     should_stop: Callable[[], bool],
-    report: Callable[[str], None],
+    report: Report,
 ) -> TrainResult:
-    config = run.config
-    learner = _resume(run, report)
+    config, journal = run.config, Journal(run, report)
+    learner, evaluations = journal.resume()
+    run.begin_session(from_game=learner.games)
     actor = Actor(config)
     warm_up(config)
     first, start = learner.games, time.perf_counter()
     on_game(first)
+    for games, policies in evaluations.items():  # left over by a run with workers
+        journal.win_rates(games, win_rates(config, games, table_of(policies.rows)))
     while learner.games < config.games and not should_stop():
         learner.fold(actor.play(learner.games, learner.policy_for(learner.games)))
-        last = learner.games == config.games
-        if _is_due(learner.games, config.eval_every, last):
-            run.append_metrics(measure(config, learner.games, learner.rows, learner.policy()))
-        if _is_due(learner.games, config.checkpoint_every) and not last:
-            run.save(learner.checkpoint())
+        if is_due(config, config.eval_every, learner.games):
+            journal.statistics(learner)
+            journal.win_rates(learner.games, win_rates(config, learner.games, learner.policy()))
+        if is_due(config, config.checkpoint_every, learner.games) and learner.games < config.games:
+            journal.save(learner)
         on_game(learner.games)
-    run.save(learner.checkpoint())
+    journal.save_last(learner)
     return TrainResult(
         games=learner.games,
         played=learner.games - first,
@@ -82,32 +89,8 @@ def _train(
     )
 
 
-def _resume(run: RunDir, report: Callable[[str], None]) -> Learner:
-    checkpoint = run.newest_checkpoint(report)
-    learner = Learner(run.config, checkpoint)
-    if learner.games > run.config.games:
-        raise RunError(
-            f"games: {run.path} has {learner.games} games already; {run.config.games} are fewer"
-        )
-    if checkpoint and checkpoint.kernel != KERNEL_VERSION:
-        report(
-            f"the checkpoint was made by kernels {checkpoint.kernel} and goes on with "
-            f"{KERNEL_VERSION}: the digest may differ from that of an uninterrupted run"
-        )
-    run.drop_metrics_after(learner.games)
-    run.begin_session(from_game=learner.games)
-    return learner
-
-
-def _is_due(games: int, every: int, last: bool = False) -> bool:
-    """At every so many games, and at the last one if asked; 0 means never."""
-    return every > 0 and (last or games % every == 0)
-
-
 def warm_up(config: RunConfig) -> None:
     """Have every kernel of the loop compiled or loaded, by a game that leaves no trace."""
-    quick = config.model_copy(update={"rollouts": 1, "eval_games": 2})
-    learner = Learner(quick)
-    learner.fold(Actor(quick).play(0, learner.policy_for(0)))
-    if config.eval_every:
-        measure(quick, 1, learner.rows, learner.policy())
+    learner = Learner(config)
+    learner.fold(warm_up_player(config))
+    table_statistics(learner.rows, config.load_abstraction())

@@ -36,6 +36,7 @@ else:
     Rules = Any  # the games bring numba, so they are loaded when a config is made, not before
 
 DEFAULT = "default"  # for rules and abstraction: the game's own first choice
+MAX_GAMES = 10**12  # in one run
 BASE = "base"  # in a table of rules: the named configuration that it changes
 
 Overrides = Mapping[str, Any] | Sequence[str]
@@ -69,7 +70,10 @@ class Learning(BaseModel):
     """How past policies make the average one: the last `buffer_size`, all alike, or by age."""
     buffer_size: int = Field(10, ge=1, le=1_000)
     """Past policies kept for each infoset with averaging = "buffer"."""
-    batch: int = Field(10, ge=1, le=1_000_000)
+    order: Literal["index", "arrival"] = "index"
+    """How deltas are folded: strictly by game index, so that the result is a function of these
+    fields alone; or as they arrive, which depends on who was faster (unordered mode)."""
+    batch: int = Field(20, ge=1, le=1_000_000)
     """B: games between two snapshots."""
     lag: int = Field(1, ge=0, le=1_000)
     """L: how many snapshots behind the newest one a game is played; see `version_for`."""
@@ -120,6 +124,10 @@ class Learning(BaseModel):
         """The snapshot version that a game is played with. Version v is taken after v·B games."""
         return max(0, game // self.batch - self.lag)
 
+    def playable_before(self, games: int) -> int:
+        """Once so many games are folded, those before this one can be played."""
+        return (games // self.batch + self.lag + 1) * self.batch
+
     @property
     def kept_policies(self) -> int:
         """Past policies in a row of the learner's table; other averages need only sums."""
@@ -141,7 +149,7 @@ class RunConfig(Learning):
     games, so a run may be continued with other values of them.
     """
 
-    games: int = Field(1_000, ge=1, le=10**12)
+    games: int = Field(1_000, ge=1, le=MAX_GAMES)
     """Training games."""
     eval_every: int = Field(50, ge=0)
     """Games between evaluations (there is one at the end too); 0: no evaluation at all."""
@@ -149,6 +157,10 @@ class RunConfig(Learning):
     """Test games against each baseline in an evaluation."""
     checkpoint_every: int = Field(250, ge=0)
     """Games between checkpoints (there is one at the end too); 0: only that one."""
+    checkpoints_kept: int = Field(16, ge=3)
+    """Checkpoints kept: the newest ones, and older ones evenly spread for `rejoinder verify`."""
+    audit: float = Field(0.0, ge=0, le=1, allow_inf_nan=False)
+    """Share of the deltas from workers that the learner plays again before it folds them."""
 
 
 def canonical_json(value: Any) -> str:

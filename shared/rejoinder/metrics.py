@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rejoinder.cfr.policy import AVERAGE
-from rejoinder.cfr.rollout import max_expected_regret
+from rejoinder.cfr.rollout import largest_mean_regrets, max_expected_regret
 from rejoinder.cfr.table import Table
 from rejoinder.config import RunConfig
 from rejoinder.evaluate.agents import opponents, trained_agent
@@ -22,26 +22,20 @@ from rejoinder.games.base import Abstraction
 QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
 
 
-def measure(config: RunConfig, games: int, rows: Any, policy: Table) -> dict[str, Any]:
-    """The record of one evaluation: of the learner's rows, and of their policy in play."""
-    return {
-        "games": games,
-        **table_statistics(rows, config.load_abstraction()),
-        "win_rates": win_rates(config, games, policy),
-    }
-
-
 def table_statistics(rows: Any, abstraction: Abstraction) -> dict[str, Any]:
-    """MER, how many infosets, how often they were updated, and the median policy of each action."""
-    updates = rows["updates"]
+    """MER, infosets, how their regrets and updates spread, the median policy of each action."""
     return {
         "mer": max_expected_regret(rows),
         "infosets": len(rows),
-        "updates": {
-            name: float(np.quantile(updates, q)) if len(updates) else 0.0
-            for name, q in QUANTILES.items()
-        },
+        "regret": _quantiles(largest_mean_regrets(rows)),
+        "updates": _quantiles(rows["updates"]),
         "policy": _median_policy(rows, abstraction.actions),
+    }
+
+
+def _quantiles(values: Any) -> dict[str, float]:
+    return {
+        name: float(np.quantile(values, q)) if len(values) else 0.0 for name, q in QUANTILES.items()
     }
 
 

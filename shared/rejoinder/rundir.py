@@ -1,12 +1,16 @@
 """The run directory: everything that a run leaves behind, and how it is read again.
 
-    config.json         the run config and its fingerprint
+    config.json         the run config, its fingerprint, and the run's id
     provenance.json     what ran it: one entry for the start and for each resume
-    metrics.jsonl       one JSON object for each evaluation, by game index
+    metrics.jsonl       statistics and win rates by game index, one JSON object a line
+    ledger.bin          a record for every folded game, hash-chained (see `ledger`)
     checkpoints/NNNNNNNN/
         manifest.json   what the checkpoint holds, with a checksum of every file and of itself
         table.bin       the learner's rows, in order of first use
         policy-V.bin    a snapshot that games not yet folded are going to use, by version
+        evaluation-N.bin  the policies after N games, if their evaluation is still to come
+    quarantine.jsonl    messages that were refused, with the reason (see `add_to_quarantine`)
+    status.json         what the trainer last said of itself
     report.html         written by `rejoinder report`
 
 Invariant: a reader sees a file or a checkpoint whole or not at all, whenever the writer is killed
@@ -21,13 +25,15 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -43,18 +49,23 @@ from rejoinder.config import (
     make_config,
 )
 from rejoinder.jit import KERNEL_VERSION
+from rejoinder.ledger import RECORD, head_after
 from rejoinder.provenance import provenance
 
 Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-FORMAT = 1  # of the whole directory; a reader refuses what it does not know
-KEPT_CHECKPOINTS = 3
+FORMAT = 2  # of the whole directory; a reader refuses what it does not know
+NEWEST_KEPT = 3  # checkpoints that are never thinned out
+QUARANTINE_BYTES = 16 * 2**20  # of messages kept in the quarantine's file
 
 _CONFIG, _PROVENANCE, _METRICS = "config.json", "provenance.json", "metrics.jsonl"
+_LEDGER, _QUARANTINE, _STATUS = "ledger.bin", "quarantine.jsonl", "status.json"
 _CHECKPOINTS, _MANIFEST, _TABLE = "checkpoints", "manifest.json", "table.bin"
+_EVALUATION = "evaluation-"
 _LOCK = ".lock"  # held by the trainer; its content means nothing
 _TEMPORARY = ".temporary-"
 REPORT = "report.html"
+LOGS = "logs"  # of the processes that a trainer starts
 
 
 class RunError(ValueError):
@@ -66,12 +77,22 @@ class DamagedError(RunError):
 
 
 @dataclass(frozen=True)
+class Policies:
+    """The policies at some point of a run."""
+
+    head: bytes  # of the ledger at that point
+    rows: Rows
+
+
+@dataclass(frozen=True)
 class Checkpoint:
-    """The learner's state after `games` games, and the snapshots that later games still need."""
+    """The learner's state after `games` games, and the policies that are needed to go on."""
 
     games: int
+    head: bytes  # of the ledger
     rows: Rows
-    snapshots: Mapping[int, Rows] = field(default_factory=dict)  # policy rows by version
+    snapshots: Mapping[int, Policies] = field(default_factory=dict)  # by version
+    evaluations: Mapping[int, Policies] = field(default_factory=dict)  # still to come, by games
     kernel: str = KERNEL_VERSION  # the kernels that made it
 
 
@@ -84,16 +105,17 @@ def digest(fingerprint: str, games: int, rows: Rows) -> str:
 
 
 def needed_versions(config: Learning, games: int) -> range:
-    """Snapshot versions that exist after `games` games and that games to come will use."""
+    """Snapshot versions that exist after `games` games and that games to come may use."""
     return range(config.version_for(games), games // config.batch + 1)
 
 
 class RunDir:
     """One run directory. Make it by `create` or `open`."""
 
-    def __init__(self, path: Path, config: RunConfig) -> None:
+    def __init__(self, path: Path, config: RunConfig, name: str) -> None:
         self.path = path
         self.config = config
+        self.id = name  # what its keys on a server are called; no other run has it
 
     @classmethod
     def create(cls, path: Path, config: RunConfig) -> RunDir:
@@ -104,14 +126,15 @@ class RunDir:
             what = "holds a run already" if is_run(path) else "is not empty and not a run"
             raise RunError(f"{path} {what}")
         (path / _CHECKPOINTS).mkdir(parents=True, exist_ok=True)
-        run = cls(path, config)
+        name = re.sub("[^A-Za-z0-9]+", "-", path.resolve().name).strip("-")[:40]
+        run = cls(path, config, f"{name}-{secrets.token_hex(4)}".lstrip("-"))
         run._write_config()
         return run
 
     @classmethod
     def open(cls, path: Path) -> RunDir:
         """A run that is there."""
-        return cls(path, _read_config(path))
+        return cls(path, *_read_config(path))
 
     def continue_with(self, config: RunConfig) -> None:
         """Take over another length and other reporting; everything else must be the same."""
@@ -153,13 +176,12 @@ class RunDir:
             file.write(canonical_json(record) + "\n")
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The evaluations so far, by game index; a line cut short by a crash is left out."""
-        try:
-            lines = (self.path / _METRICS).read_text("utf-8", errors="replace").splitlines()
-        except FileNotFoundError:
-            return []
-        records = (_json_object(line) for line in lines)
-        return [r for r in records if isinstance(r.get("games"), int)]
+        """The evaluations so far, by game index."""
+        by_games: dict[int, dict[str, Any]] = {}
+        for record in _read_lines(self.path / _METRICS):
+            if isinstance(record.get("games"), int):  # the win rates come later than the rest
+                by_games.setdefault(record["games"], {}).update(record)
+        return [by_games[games] for games in sorted(by_games)]
 
     def drop_metrics_after(self, games: int) -> None:
         """Forget evaluations of games that are going to be played again."""
@@ -169,8 +191,51 @@ class RunDir:
         if kept or (self.path / _METRICS).exists():
             _write_atomically(self.path / _METRICS, text.encode())
 
+    def extend_ledger(self, games: int, records: bytes) -> None:
+        """Add the records of the games from number `games` on; those that were there give way."""
+        with (self.path / _LEDGER).open("ab") as file:
+            if file.tell() < games * RECORD.itemsize:
+                raise RunError(f"{self.path / _LEDGER} is shorter than the {games} games before")
+            file.truncate(games * RECORD.itemsize)
+            file.write(records)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def ledger(self) -> Any:
+        """Its whole records so far."""
+        try:
+            content = (self.path / _LEDGER).read_bytes()
+        except FileNotFoundError:
+            content = b""
+        return np.frombuffer(content, RECORD, count=len(content) // RECORD.itemsize)
+
+    def add_to_quarantine(self, record: Mapping[str, Any]) -> None:
+        """Keep a refused message; once the file is big only what is said about it."""
+        path = self.path / _QUARANTINE
+        full = path.exists() and path.stat().st_size > QUARANTINE_BYTES
+        kept = {name: value for name, value in record.items() if name != "message" or not full}
+        with path.open("a", encoding="utf-8") as file:
+            file.write(canonical_json(kept) + "\n")
+
+    def quarantine(self) -> list[dict[str, Any]]:
+        """What was refused, oldest first."""
+        return _read_lines(self.path / _QUARANTINE)
+
+    def write_status(self, status: Mapping[str, Any]) -> None:
+        """Replace what the trainer says of itself; not worth an fsync."""
+        temporary = self.path / f"{_TEMPORARY}{os.getpid()}-{_STATUS}"
+        temporary.write_text(json.dumps(status), "utf-8")
+        os.replace(temporary, self.path / _STATUS)
+
+    def status(self) -> dict[str, Any]:
+        """What the trainer last said; empty if it never did."""
+        try:
+            return _json_object((self.path / _STATUS).read_text("utf-8"))
+        except (FileNotFoundError, UnicodeDecodeError):
+            return {}
+
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint and drop those before the last few."""
+        """Write a checkpoint and thin out the old ones. The ledger must have got there before."""
         folder = self.path / _CHECKPOINTS
         target = folder / f"{checkpoint.games:08d}"
         if self._holds(target, checkpoint):
@@ -185,8 +250,8 @@ class RunDir:
             _sync_directory(folder)
         finally:
             _remove(temporary)
-        for old in self._checkpoint_folders()[KEPT_CHECKPOINTS:]:
-            _remove(old)
+        for games in thinned(self.checkpoint_games(), self.config.checkpoints_kept):
+            _remove(folder / f"{games:08d}")
 
     def _holds(self, folder: Path, checkpoint: Checkpoint) -> bool:
         """Whether this very checkpoint is there already, whole."""
@@ -200,11 +265,43 @@ class RunDir:
         self, report: Callable[[str], None] = lambda _: None
     ) -> Checkpoint | None:
         """The newest checkpoint that is whole, or None; `report` is told of those that are not."""
-        for folder in self._checkpoint_folders():
+        for games in reversed(self.checkpoint_games()):
             try:
-                return _read_checkpoint(folder, self.config)
+                return self.checkpoint(games)
             except DamagedError as error:
+                folder = self.path / _CHECKPOINTS / f"{games:08d}"
                 report(f"checkpoint {folder} is damaged and not used: {error}")
+        return None
+
+    def checkpoint(self, games: int) -> Checkpoint:
+        """The checkpoint after so many games; DamagedError if it is not what was written."""
+        return _read_checkpoint(self.path / _CHECKPOINTS / f"{games:08d}", self.config)
+
+    def supported_checkpoint(
+        self, report: Callable[[str], None] = lambda _: None, most: int | None = None
+    ) -> Checkpoint | None:
+        """The newest whole checkpoint that the ledger leads to, of at most so many games."""
+        records = self.ledger()
+        refused = 0
+        for games in reversed(self.checkpoint_games()):
+            if most is not None and games > most:
+                continue
+            try:
+                checkpoint = self.checkpoint(games)
+                if len(records) < games:
+                    raise DamagedError(f"the ledger ends at game {len(records)}")
+                if head_after(records, games, self.config.fingerprint) != checkpoint.head:
+                    raise DamagedError("the ledger tells of another history")
+            except DamagedError as error:
+                refused += 1
+                report(f"the checkpoint at game {games:,} of {self.path} is not used: {error}")
+            else:
+                return checkpoint
+        if refused and len(records) == 0:
+            raise RunError(
+                f"{self.path / _LEDGER} is missing, so no checkpoint can be continued; "
+                "put it back, or start again with --overwrite"
+            )
         return None
 
     def result(self, report: Callable[[str], None] = lambda _: None) -> Checkpoint:
@@ -214,17 +311,18 @@ class RunDir:
             raise RunError(f"{self.path} has no usable checkpoint yet")
         return checkpoint
 
-    def _checkpoint_folders(self) -> list[Path]:
-        """Newest first."""
+    def checkpoint_games(self) -> list[int]:
+        """The checkpoints there are, whole or not, by their number of games."""
         try:
-            folders = [p for p in (self.path / _CHECKPOINTS).iterdir() if p.name.isdecimal()]
+            names = [p.name for p in (self.path / _CHECKPOINTS).iterdir()]
         except FileNotFoundError:
             return []
-        return sorted(folders, key=lambda p: int(p.name), reverse=True)
+        return sorted(int(name) for name in names if name.isdecimal())
 
     def _write_config(self) -> None:
         content = {
             "format": FORMAT,
+            "id": self.id,
             "fingerprint": self.config.fingerprint,
             "config": self.config.model_dump(mode="json"),
         }
@@ -245,10 +343,26 @@ def remove_run(path: Path) -> None:
     if not is_run(path):
         raise RunError(f"{path} is not a run directory, so it is not deleted")
     # The mark of a run goes last.
-    for name in (_CHECKPOINTS, _METRICS, _PROVENANCE, REPORT, _LOCK, _CONFIG):
+    for name in (
+        *(_CHECKPOINTS, _METRICS, _LEDGER, _QUARANTINE, _STATUS, _PROVENANCE, REPORT, LOGS),
+        *(_LOCK, _CONFIG),
+    ):
         _remove(path / name)
     if not any(path.iterdir()):
         path.rmdir()
+
+
+def thinned(games: list[int], kept: int) -> list[int]:
+    """Which checkpoints to drop: the newest stay, the others get sparse but evenly spread."""
+    old, dropped = [0, *games[:-NEWEST_KEPT]], []
+    while len(old) - 1 > max(0, kept - NEWEST_KEPT):
+        following = [*old[1:], games[-NEWEST_KEPT]]
+        gaps = [following[i] - old[i - 1] for i in range(1, len(old))]
+        dropped.append(old.pop(1 + gaps.index(min(gaps))))
+    return dropped
+
+
+_Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class _File(BaseModel):
@@ -256,7 +370,8 @@ class _File(BaseModel):
 
     rows: int = Field(ge=0)
     row_bytes: int = Field(ge=1)
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    sha256: _Sha256
+    head: _Sha256  # of the ledger when these rows were current
 
 
 class _Manifest(BaseModel):
@@ -278,11 +393,15 @@ class _Manifest(BaseModel):
 
 def _write_checkpoint(folder: Path, config: Learning, checkpoint: Checkpoint) -> None:
     files = {}
-    for name, rows in _contents(checkpoint).items():
-        content = np.ascontiguousarray(rows).tobytes()
+    for name, part in _contents(checkpoint).items():
+        content = np.ascontiguousarray(part.rows).view(np.uint8).data
         _write_durably(folder / name, content)
-        sha256 = hashlib.sha256(content).hexdigest()
-        files[name] = _File(rows=len(rows), row_bytes=rows.dtype.itemsize, sha256=sha256)
+        files[name] = _File(
+            rows=len(part.rows),
+            row_bytes=part.rows.dtype.itemsize,
+            sha256=hashlib.sha256(content).hexdigest(),
+            head=part.head.hex(),
+        )
     manifest = _Manifest(
         format=FORMAT,
         fingerprint=config.fingerprint,
@@ -298,10 +417,13 @@ def _write_checkpoint(folder: Path, config: Learning, checkpoint: Checkpoint) ->
     _sync_directory(folder)
 
 
-def _contents(checkpoint: Checkpoint) -> dict[str, Rows]:
-    return {_TABLE: checkpoint.rows} | {
-        _policy_file(version): rows for version, rows in checkpoint.snapshots.items()
-    }
+def _contents(checkpoint: Checkpoint) -> dict[str, Policies]:
+    snapshots, evaluations = checkpoint.snapshots, checkpoint.evaluations
+    return (
+        {_TABLE: Policies(checkpoint.head, checkpoint.rows)}
+        | {_policy_file(version): snapshots[version] for version in snapshots}
+        | {f"{_EVALUATION}{games}.bin": evaluations[games] for games in evaluations}
+    )
 
 
 def _policy_file(version: int) -> str:
@@ -328,20 +450,36 @@ def _read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
     versions = needed_versions(config, manifest.games)
     expected = {_TABLE: table_dtype}
     expected |= {_policy_file(version): policy_dtype(actions) for version in versions}
+    evaluations = _evaluations(manifest)
+    expected |= {name: policy_dtype(actions) for name in evaluations.values()}
     if manifest.files.keys() != expected.keys():
         raise DamagedError(f"it lists the files {sorted(manifest.files)}, not {sorted(expected)}")
     read = {
         name: _read_rows(folder / name, manifest.files[name], dtype)
         for name, dtype in expected.items()
     }
-    if digest(manifest.fingerprint, manifest.games, read[_TABLE]) != manifest.digest:
+    if digest(manifest.fingerprint, manifest.games, read[_TABLE].rows) != manifest.digest:
         raise DamagedError("its digest is not that of its table")
     return Checkpoint(
         games=manifest.games,
-        rows=read[_TABLE],
+        head=read[_TABLE].head,
+        rows=read[_TABLE].rows,
         snapshots={version: read[_policy_file(version)] for version in versions},
+        evaluations={games: read[name] for games, name in evaluations.items()},
         kernel=manifest.kernel,
     )
+
+
+def _evaluations(manifest: _Manifest) -> dict[int, str]:
+    """The files of evaluations still to come, by their number of games."""
+    names = {
+        name: name.removeprefix(_EVALUATION).removesuffix(".bin")
+        for name in manifest.files
+        if name.startswith(_EVALUATION)
+    }
+    if not all(number.isdecimal() and int(number) <= manifest.games for number in names.values()):
+        raise DamagedError(f"it lists the files {sorted(manifest.files)}")
+    return {int(number): name for name, number in names.items()}
 
 
 def _read_manifest(folder: Path) -> _Manifest:
@@ -359,7 +497,7 @@ def _read_manifest(folder: Path) -> _Manifest:
     return manifest
 
 
-def _read_rows(path: Path, file: _File, dtype: np.dtype[Any]) -> Rows:
+def _read_rows(path: Path, file: _File, dtype: np.dtype[Any]) -> Policies:
     """The rows of one file. Its size is compared before a byte is read."""
     if file.row_bytes != dtype.itemsize:
         raise DamagedError(f"{path.name} has rows of {file.row_bytes} bytes, not {dtype.itemsize}")
@@ -374,10 +512,10 @@ def _read_rows(path: Path, file: _File, dtype: np.dtype[Any]) -> Rows:
         raise DamagedError(f"{path.name} cannot be read: {error.strerror}") from None
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise DamagedError(f"{path.name} does not match its checksum")
-    return np.frombuffer(content, dtype)
+    return Policies(bytes.fromhex(file.head), np.frombuffer(content, dtype))
 
 
-def _read_config(path: Path) -> RunConfig:
+def _read_config(path: Path) -> tuple[RunConfig, str]:
     file = path / _CONFIG
     try:
         content = _json_object(file.read_text("utf-8"))
@@ -398,7 +536,18 @@ def _read_config(path: Path) -> RunConfig:
         raise RunError(str(error)) from None
     if content["fingerprint"] != config.fingerprint:
         raise RunError(f"{file} was changed: its fingerprint is not that of its fields")
-    return config
+    if not re.fullmatch("[A-Za-z0-9-]{8,60}", str(content.get("id"))):
+        raise RunError(f"{file} was changed: its id is not one that a run gets")
+    return config, content["id"]
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON objects of a file; a line cut short by a crash is left out."""
+    try:
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    return [record for line in lines if (record := _json_object(line))]
 
 
 def _json_object(text: str) -> dict[str, Any]:
@@ -424,7 +573,7 @@ def _write_atomically(path: Path, content: bytes) -> None:
     _sync_directory(path.parent)
 
 
-def _write_durably(path: Path, content: bytes) -> None:
+def _write_durably(path: Path, content: bytes | memoryview) -> None:
     with path.open("wb") as file:
         file.write(content)
         file.flush()

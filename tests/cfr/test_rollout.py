@@ -20,9 +20,8 @@ from rejoinder.cfr.rollout import (
     play_game,
     policies,
     row_dtype,
-    with_room,
 )
-from rejoinder.cfr.table import Table, new_table
+from rejoinder.cfr.table import Table, new_table, with_room
 from rejoinder.cfr.tree import build_tree
 from rejoinder.evaluate.exploit import policy_exploitability
 from rejoinder.games import GAMES
@@ -81,7 +80,7 @@ class Trainer:
 
     def fold(self, delta: Any) -> None:
         self.table = with_room(self.table, len(delta))
-        fold(self.table, delta, *self._fold_settings)
+        fold(self.table, delta, *self._fold_settings, np.zeros(len(delta), np.int64))
 
     def train(self, games: range) -> None:
         for index in games:

@@ -18,7 +18,7 @@ import numpy as np
 
 from rejoinder.cfr.policy import AVERAGE, LATEST, Book, policy_dtype, read_book, sample_book
 from rejoinder.cfr.regret import match_clamped
-from rejoinder.cfr.table import Table, find_or_add, grown, table_of
+from rejoinder.cfr.table import Table, find_or_add, table_of
 from rejoinder.games.contract import (
     OVER,
     apply,
@@ -36,6 +36,8 @@ from rejoinder.rng import TRAINING, open_stream, uniform
 
 EVERYONE = -1  # the learning seat, when all learn
 NOT_A_PLAYER = -1  # the actor, when it was chance
+
+MAX_REGRET = 1e9  # of one decision; far beyond any game's stakes, and sums of it stay finite
 
 # How past policies make the average one.
 BUFFER, UNIFORM, LINEAR = 0, 1, 2
@@ -80,13 +82,6 @@ def policies(table: Table) -> Table:
     rows["key"] = table.rows["key"][:n]
     rows["policy"] = table.rows["policy"][:n]
     return table_of(rows)
-
-
-def with_room(table: Table, entries: int) -> Table:
-    """The table, grown if `entries` new rows might not fit."""
-    while table.size[0] + entries > len(table.rows):
-        table = grown(table)
-    return table
 
 
 @kernel
@@ -239,11 +234,13 @@ def fold(
     averaging: Any,
     never: Any,
     passive: Any,
+    touched: Any,  # out: the row of each entry
 ) -> None:
-    """Add one delta to the learner's table, entry by entry (see `with_room`)."""
+    """Add deltas to the learner's table, entry by entry (see `table.with_room`)."""
     for e in range(len(entries)):
         entry = entries[e]
-        row = table.rows[find_or_add(table, entry.key)]
+        touched[e] = find_or_add(table, entry.key)
+        row = table.rows[touched[e]]
         legal = entry.legal
         if row.updates == 0:
             row.legal = legal
@@ -296,10 +293,32 @@ def _average(row: Any, averaging: Any) -> None:
             average[a] = row.weights[a] / total
 
 
+@kernel
+def first_flaw(entries: Any, actions: Any) -> Any:
+    """The first entry that no game can have given, or -1: for deltas that come from outside."""
+    for e in range(len(entries)):
+        entry = entries[e]
+        if entry.legal == 0 or (actions < 64 and entry.legal >> np.uint64(actions)):
+            return e
+        if not (entry.reach >= 0.0 and entry.reach <= 1.0 + 1e-9):  # NaN fails too
+            return e
+        for a in range(actions):
+            regret = entry.regret[a]
+            if not abs(regret) <= MAX_REGRET:
+                return e
+            if regret != 0.0 and not (entry.legal >> np.uint64(a)) & np.uint64(1):
+                return e
+    return -1
+
+
 def max_expected_regret(rows: Any) -> float:
     """MER: the reach-weighted mean over infosets of the largest mean regret (section 2)."""
+    reach = rows["reach"].sum()
+    return float((largest_mean_regrets(rows) * rows["reach"]).sum() / reach) if reach > 0 else 0.0
+
+
+def largest_mean_regrets(rows: Any) -> Any:
+    """Of each infoset: the mean regret of the action that one should have played more."""
     legal = (rows["legal"][:, None] >> np.arange(rows["regret"].shape[1], dtype=np.uint64)) & 1
     count = np.where(rows["count"] > 0, rows["count"], 1.0)
-    largest = np.where(legal == 1, rows["regret"] / count, -np.inf).max(axis=1, initial=-np.inf)
-    reach = rows["reach"].sum()
-    return float((largest * rows["reach"]).sum() / reach) if reach > 0 else 0.0
+    return np.where(legal == 1, rows["regret"] / count, -np.inf).max(axis=1, initial=-np.inf)

@@ -43,27 +43,37 @@ def grown(table: Table) -> Table:
     bigger = new_table(table.rows.dtype, 2 * len(table.rows))
     n = table.size[0]
     bigger.rows[:n] = table.rows[:n]
-    reindex(bigger, n)
+    enter(bigger, 0, int(n))
     return bigger
+
+
+def with_room(table: Table, rows: int) -> Table:
+    """The table, grown if so many new rows might not fit."""
+    while table.size[0] + rows > len(table.rows):
+        table = grown(table)
+    return table
 
 
 def table_of(rows: Any) -> Table:
     """A table that holds a copy of the given rows."""
     table = new_table(rows.dtype, max(len(rows), 1))
     table.rows[: len(rows)] = rows
-    reindex(table, len(rows))
+    enter(table, 0, len(rows))
     return table
 
 
 @kernel
-def reindex(table: Any, n: Any) -> None:
-    """Enter the first `n` rows into an empty index."""
-    for r in range(n):
+def enter(table: Any, first: Any, end: Any) -> Any:
+    """Enter the rows first … end−1, the last ones, into the index; False if a key is there twice."""
+    unique = True
+    for r in range(first, end):
         key = table.rows[r].key
         slot = _probe(table.slots, key)
+        unique = unique and table.slots[slot].row == EMPTY
         table.slots[slot].key = key
         table.slots[slot].row = r
-    table.size[0] = n
+    table.size[0] = end
+    return unique
 
 
 @hot

@@ -23,9 +23,8 @@ from rejoinder.cfr.rollout import (
     play_against,
     policies,
     row_dtype,
-    with_room,
 )
-from rejoinder.cfr.table import Table, new_table, table_of
+from rejoinder.cfr.table import Table, new_table, table_of, with_room
 from rejoinder.evaluate.agents import Agent, trained_agent
 from rejoinder.evaluate.match import MatchResult, play_match
 from rejoinder.games.base import Abstraction, Game, Rules
@@ -75,6 +74,7 @@ def best_response_bound(
     table = new_table(row_dtype(actions, 1), 1024)
     states, rng = np.zeros(2, game.dtype), np.zeros(1, STREAM)
     entries = np.zeros(game.max_decisions(rules), entry_dtype(actions))
+    touched = np.zeros(len(entries), np.int64)
     nobody = np.uint64(0)
     responder = agent
     for g in range(training_games):
@@ -94,7 +94,7 @@ def best_response_bound(
             entries,
         )
         table = with_room(table, decisions)
-        fold(table, entries[:decisions], 1.0, LINEAR, nobody, nobody)
+        fold(table, entries[:decisions], 1.0, LINEAR, nobody, nobody, touched)
         if progress:
             progress(g + 1)
     responder = _responder(table, abstraction, agent)

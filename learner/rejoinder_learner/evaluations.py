@@ -1,0 +1,75 @@
+"""Evaluations: matches against the baselines, played by workers. The learner never waits for one.
+
+An evaluation is a function of (policies after n games, seed, n). Until its result is here the
+learner keeps those policies, and every checkpoint does too, so none is ever missing from a report.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from rejoinder.bus import Bus, Order
+from rejoinder.config import RunConfig
+from rejoinder.jit import KERNEL_VERSION
+from rejoinder.ledger import SnapshotId
+from rejoinder.rundir import Policies
+from rejoinder.wire import Codec, Evaluation, EvaluationLease
+from rejoinder_learner.publisher import Publisher
+from rejoinder_learner.state import Learner
+
+PATIENCE = 5.0  # seconds after which an evaluation that a worker has taken is given to another
+
+
+class Evaluations:
+    """The evaluations that are under way."""
+
+    def __init__(
+        self, bus: Bus, codec: Codec, config: RunConfig, publisher: Publisher
+    ) -> None:
+        self._bus = bus
+        self._codec = codec
+        self._config = config
+        self._publisher = publisher
+        self.waiting: dict[int, Policies] = {}  # by games
+        self._jobs: dict[int, str] = {}
+        self._taken: dict[int, float] = {}  # when they were seen to have left the queue
+
+    def start_again(self) -> None:
+        """The server may know nothing of those that are waiting."""
+        for games in self.waiting:
+            self._order(games)
+
+    def order(self, learner: Learner) -> None:
+        """Have the policies as they are now evaluated."""
+        self.waiting[learner.games] = Policies(learner.head, learner.policy_rows())
+        self._order(learner.games)
+
+    def take(self, evaluation: Evaluation) -> bool:
+        """A result; False if nobody is waiting for it."""
+        games = evaluation.snapshot.games
+        if games not in self.waiting or self.waiting[games].head != evaluation.snapshot.head:
+            return False
+        del self.waiting[games]
+        self._bus.drop_snapshots([games], "evaluation")
+        return True
+
+    def order_late_ones_again(self, queued: set[str]) -> None:
+        now = time.monotonic()
+        for games in self.waiting:
+            if self._jobs[games] in queued:
+                self._taken.pop(games, None)
+            elif now - self._taken.setdefault(games, now) > PATIENCE:
+                self._order(games)
+
+    def refused(self, job: str) -> None:
+        for games in [n for n in self.waiting if self._jobs.get(n) == job]:
+            self._order(games)
+
+    def _order(self, games: int) -> None:
+        name = SnapshotId(games, self.waiting[games].head)
+        self._publisher.publish_for_evaluation(name, self.waiting[games].rows)
+        job = self._jobs[games] = f"{self._bus.run}-evaluation-{games}-{secrets.token_hex(4)}"
+        message = EvaluationLease(name, self._config.eval_games, KERNEL_VERSION)
+        self._bus.enqueue([Order(job, self._codec.encode(message), f"evaluation at game {games}")])
+        self._taken.pop(games, None)

@@ -1,0 +1,118 @@
+"""The inbox: deltas that have arrived and wait for their turn.
+
+Whatever may be folded is here exactly once. In order, a delta is taken only if it was made with the
+very snapshot that its game asks for, so one that comes late, twice, or from before a learner's fall
+is harmless; what cannot be a delta of this run at all is an error of the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rejoinder.config import RunConfig
+from rejoinder.wire import Deltas, WireError
+from rejoinder_learner.state import Learner, Played
+
+
+class Arrived(NamedTuple):
+    """A delta and who brought it."""
+
+    played: Played
+    worker: str
+
+
+class Inbox:
+    """Deltas by game index."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        self._in_order = config.order == "index"
+        self.duplicates = 0  # games that came once more than needed
+        self.stale = 0  # games played with a snapshot that is not, or no longer, the right one
+
+    def start_again(self, learner: Learner, folded: Iterable[int] = ()) -> None:
+        """Forget everything that waits; out of order, say which games are in the table."""
+        self._learner = learner
+        self._first_missing = learner.games if self._in_order else 0  # all games before are folded
+        self._beyond = set(folded)  # games after that one that are folded too
+        self._close_gap()
+        self.waiting: dict[int, Arrived] = {}
+        self.first_from: dict[str, int] = {}  # worker → games folded before its first one
+
+    def add(self, deltas: Deltas) -> list[int]:
+        """Take what is new; returns those games. `WireError` if no worker could have sent this."""
+        last = deltas.first + len(deltas.counts) - 1
+        if last >= min(self._config.games, self._config.playable_before(self._learner.games)):
+            raise WireError(f"deltas: game {last} has not been leased yet")
+        if self._in_order and not self._made_with_the_right_snapshot(deltas, last):
+            self.stale += len(deltas.counts)
+            return []
+        arrived = self.arrivals(deltas)
+        new = [game for game in arrived if self.is_missing(game)]
+        self.duplicates += len(arrived) - len(new)
+        self.waiting.update({game: arrived[game] for game in new})
+        return new
+
+    def arrivals(self, deltas: Deltas) -> dict[int, Arrived]:
+        """The games of a message, one by one."""
+        version = deltas.snapshot.games // self._config.batch
+        return {
+            game: Arrived(Played(game, version, delta), deltas.worker)
+            for game, delta in deltas.by_game().items()
+        }
+
+    def is_missing(self, game: int) -> bool:
+        return (
+            game >= self._first_missing and game not in self._beyond and game not in self.waiting
+        )
+
+    def next_games(self, stop: int) -> list[Arrived]:
+        """The games to fold now: until a gap, or until `stop` games are folded."""
+        room = stop - self._learner.games
+        if not self._in_order:
+            return list(self.waiting.values())[:room]
+        games = []
+        while len(games) < room and self._learner.games + len(games) in self.waiting:
+            games.append(self.waiting[self._learner.games + len(games)])
+        return games
+
+    def folded(self, games: Sequence[Arrived]) -> None:
+        """The learner has these now."""
+        for n, arrived in enumerate(games, start=self._learner.games - len(games)):
+            del self.waiting[arrived.played.game]
+            self._beyond.add(arrived.played.game)
+            self.first_from.setdefault(arrived.worker, n)
+        self._close_gap()
+
+    def accounted_for(self) -> tuple[int, set[int]]:
+        """Every game before the first number is folded; those of the set need no lease either."""
+        return self._first_missing, self._beyond | set(self.waiting)
+
+    def contradiction(self, deltas: Deltas) -> list[Arrived]:
+        """Two deltas of one game that are not the same: at least one of them is wrong."""
+        for game, arrived in self.arrivals(deltas).items():
+            there = self.waiting.get(game)
+            if there and there.played.version == arrived.played.version:
+                if there.played.delta.tobytes() != arrived.played.delta.tobytes():
+                    return [there, arrived]
+        return []
+
+    def drop(self, worker: str) -> list[int]:
+        """Remove what a worker has brought; returns those games."""
+        games = [game for game, arrived in self.waiting.items() if arrived.worker == worker]
+        for game in games:
+            del self.waiting[game]
+        return games
+
+    def _made_with_the_right_snapshot(self, deltas: Deltas, last: int) -> bool:
+        if last < self._first_missing:
+            return True  # duplicates, whatever they were made with
+        versions = {self._config.version_for(game) for game in (deltas.first, last)}
+        wanted = self._learner.snapshots().get(min(versions) * self._config.batch)
+        return len(versions) == 1 and deltas.snapshot == wanted
+
+    def _close_gap(self) -> None:
+        while self._first_missing in self._beyond:
+            self._beyond.remove(self._first_missing)
+            self._first_missing += 1

@@ -1,0 +1,119 @@
+"""What a trainer writes into its run directory while it trains, and how it goes on from there.
+
+A disk that is full, or gone, does not stop the training: what could not be written is kept and
+written with the next checkpoint. Only at the end is it an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rejoinder.config import RunConfig
+from rejoinder.jit import KERNEL_VERSION
+from rejoinder.metrics import table_statistics
+from rejoinder.rundir import Policies, RunDir, RunError
+from rejoinder_learner.state import Learner
+
+Report = Callable[[str], None]
+Evaluations = dict[int, Policies]  # still to come: the policies after so many games
+
+
+class Journal:
+    """Writes down one learner's progress."""
+
+    def __init__(self, run: RunDir, report: Report) -> None:
+        self._run = run
+        self._report = report
+        self._ledger_from = 0  # game of the first record not yet in the ledger's file
+        self._records = b""
+        self._metrics: list[Mapping[str, Any]] = []  # not yet in the file
+        self.saved = 0  # games of the newest checkpoint
+
+    def resume(self, most: int | None = None) -> tuple[Learner, Evaluations]:
+        """The learner of the newest usable checkpoint (of at most so many games), or a new one."""
+        run, config = self._run, self._run.config
+        checkpoint = run.supported_checkpoint(self._report, most)
+        learner = Learner(config, checkpoint)
+        if learner.games > config.games:
+            raise RunError(
+                f"games: {run.path} has {learner.games} games already; {config.games} are fewer"
+            )
+        if checkpoint and checkpoint.kernel != KERNEL_VERSION:
+            self._report(
+                f"the checkpoint was made by kernels {checkpoint.kernel} and goes on with "
+                f"{KERNEL_VERSION}: the digest may differ from that of an uninterrupted run"
+            )
+        run.drop_metrics_after(learner.games)
+        self._ledger_from = self.saved = learner.games
+        self._records, self._metrics = b"", []
+        known = {record["games"] for record in run.metrics() if "win_rates" in record}
+        pending = checkpoint.evaluations if checkpoint else {}
+        return learner, {games: pending[games] for games in pending if games not in known}
+
+    def statistics(self, learner: Learner) -> dict[str, Any]:
+        """Note what the table looks like now."""
+        abstraction = learner.config.load_abstraction()
+        record = {"games": learner.games, **table_statistics(learner.rows, abstraction)}
+        self._note(record)
+        return record
+
+    def win_rates(self, games: int, rates: Mapping[str, Any]) -> None:
+        """Note how the policies after so many games did."""
+        self._note({"games": games, "win_rates": rates})
+
+    def save(self, learner: Learner, evaluations: Evaluations | None = None) -> bool:
+        """Write a checkpoint; False, after a report, if the disk does not take it."""
+        try:
+            self._save(learner, evaluations or {})
+        except OSError as error:
+            self._report(
+                f"no checkpoint at game {learner.games:,}: {error.strerror or error}; "
+                f"the one at game {self.saved:,} holds"
+            )
+            return False
+        return True
+
+    def save_last(self, learner: Learner, evaluations: Evaluations | None = None) -> None:
+        """Write the checkpoint that a run ends with; now a disk that does not take it is an error."""
+        try:
+            self._save(learner, evaluations or {})
+        except OSError as error:
+            raise RunError(
+                f"the checkpoint at game {learner.games:,} could not be written to "
+                f"{self._run.path}: {error.strerror or error}; the one at game {self.saved:,} "
+                "holds, and --resume goes on from there"
+            ) from None
+
+    def _save(self, learner: Learner, evaluations: Evaluations) -> None:
+        self._records += learner.take_records()
+        self._run.extend_ledger(self._ledger_from, self._records)
+        checkpoint = dataclasses.replace(learner.checkpoint(), evaluations=dict(evaluations))
+        self._run.save(checkpoint)
+        self._ledger_from, self._records = learner.games, b""
+        self.saved = learner.games
+        self._write_metrics()
+
+    def _note(self, record: Mapping[str, Any]) -> None:
+        self._metrics.append(record)
+        try:
+            self._write_metrics()
+        except OSError as error:
+            self._report(f"metrics at game {record['games']:,}: {error.strerror}; kept for later")
+
+    def _write_metrics(self) -> None:
+        while self._metrics:
+            self._run.append_metrics(self._metrics[0])
+            self._metrics.pop(0)
+
+
+def is_due(config: RunConfig, every: int, games: int) -> bool:
+    """At every so many games, and at the last one; 0 means never."""
+    return every > 0 and (games == config.games or games % every == 0)
+
+
+def next_stop(config: RunConfig, games: int) -> int:
+    """The next number of games at which there is something to measure or to save."""
+    regular = [every for every in (config.eval_every, config.checkpoint_every) if every > 0]
+    return min([config.games, *((games // every + 1) * every for every in regular)])

@@ -1,0 +1,97 @@
+"""Leases on the server: what the planner decides, put into the queue."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable
+
+from rejoinder.bus import Bus, Order
+from rejoinder.config import RunConfig
+from rejoinder.jit import KERNEL_VERSION
+from rejoinder.wire import Codec, Deltas, Lease
+from rejoinder_learner.planner import Leased, Planner
+from rejoinder_learner.publisher import Publisher
+from rejoinder_learner.state import Learner
+
+
+class Leases:
+    """The leases of one learner."""
+
+    def __init__(self, bus: Bus, codec: Codec, config: RunConfig, publisher: Publisher) -> None:
+        self._bus = bus
+        self._codec = codec
+        self._config = config
+        self._publisher = publisher
+        self._prefix = ""
+        self._planner = Planner(config, config.games)
+        self.repeated = 0  # games that were leased more than once
+        self.workers = 1  # how many there are to share the games
+
+    @property
+    def outstanding(self) -> int:
+        return self._planner.outstanding
+
+    def start_again(self, learner: Learner, start: int, done: set[int]) -> None:
+        """Whatever was leased is forgotten: games from `start` on, but for those `done`, are new."""
+        self.repeated += self._planner.outstanding
+        self._learner = learner
+        self._planner = Planner(self._config, self._config.games, start, done)
+        self._prefix = f"{self._bus.run}-{secrets.token_hex(4)}-"
+        self._bus.withdraw_all()
+
+    def withdraw(self) -> None:
+        """Take back whatever no worker has taken."""
+        self._bus.withdraw_all()
+
+    def lease_what_can_be_played(self) -> None:
+        self._enqueue(self._planner.new_leases(self._learner.games, self.workers))
+
+    def arrived(self, games: list[int], deltas: Deltas) -> None:
+        """Games are here, so their leases are done; copies still in the queue are withdrawn."""
+        complete = self._planner.arrived(games, deltas.seconds, time.monotonic())
+        if copies := [self._job(lease) for lease in complete if lease.again]:
+            self._bus.withdraw(copies)
+
+    def lease_late_ones_again(self, waiting: set[str]) -> None:
+        numbers = {int(job.removeprefix(self._prefix)) for job in waiting if self._is_ours(job)}
+        self._again(self._planner.late(numbers, time.monotonic()))
+
+    def refused(self, job: str) -> None:
+        """A worker could not do it: give it to another one."""
+        if self._is_ours(job):
+            lease = self._planner.leases.get(int(job.removeprefix(self._prefix)))
+            self._again([lease] if lease else [])
+
+    def lease_again(self, games: Iterable[int]) -> None:
+        """Games whose deltas turned out to be worthless."""
+        made = self._planner.return_games(games)
+        self.repeated += sum(len(lease.games) for lease in made)
+        self._enqueue(made, urgent=True)
+
+    def _again(self, leases: list[Leased]) -> None:
+        if leases:
+            self._bus.withdraw([self._job(lease) for lease in leases])
+            made = self._planner.again(leases)
+            self.repeated += sum(len(lease.games) for lease in made)
+            self._enqueue(made, urgent=True)
+
+    def _enqueue(self, leases: list[Leased], urgent: bool = False) -> None:
+        orders = []
+        for lease in leases:
+            first, end = lease.games.start, lease.games.stop
+            version = self._config.version_for(first)
+            if self._config.order == "arrival":
+                version = self._learner.games // self._config.batch
+            snapshot = self._publisher.publish(version * self._config.batch)
+            pinned = snapshot if self._config.order == "index" else None
+            message = self._codec.encode(Lease(first, end, pinned, KERNEL_VERSION))
+            orders.append(Order(self._job(lease), message, f"games {first} to {end - 1}", urgent))
+        if orders:
+            self._bus.enqueue(orders)
+
+    def _job(self, lease: Leased) -> str:
+        return f"{self._prefix}{lease.number}"
+
+    def _is_ours(self, job: str) -> bool:
+        return job.startswith(self._prefix) and job.removeprefix(self._prefix).isdecimal()

@@ -1,0 +1,285 @@
+"""The learner process: plans leases, folds what comes back, publishes snapshots, saves.
+
+serve
+  establish       become the run's learner, announce it, begin a chain of snapshots
+  until all games are folded and evaluated
+    receive       deltas, evaluations and refusals, in whatever order they come
+    fold          strictly by game index (on arrival in unordered mode)
+    lease         every game whose snapshot now exists, publishing the snapshot first
+    look around   now and then: lease again what is late, count the workers, tell the status
+  when Redis goes establish anew: everything there can be made again
+
+The learner trusts the run directory and its own memory, never the server.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rejoinder.bus import LEARNER_TTL, LOST, Backoff, Bus, BusError, Flushed
+from rejoinder.jit import KERNEL_VERSION
+from rejoinder.rundir import Policies, RunDir, RunError
+from rejoinder.wire import Codec, Deltas, Evaluation, Refusal, WireError
+from rejoinder_learner.audit import Auditor
+from rejoinder_learner.evaluations import Evaluations
+from rejoinder_learner.inbox import Arrived, Inbox
+from rejoinder_learner.journal import Journal, Report, is_due, next_stop
+from rejoinder_learner.leases import Leases
+from rejoinder_learner.publisher import Publisher
+from rejoinder_learner.sequential import TrainResult, warm_up
+from rejoinder_learner.state import Learner
+from rejoinder_learner.status import Rate, describe
+
+LOOK = 0.2  # seconds between two looks around
+PATIENCE = 60.0  # seconds that a lost server may stay away
+
+Status = dict[str, Any]
+
+
+class LearnerService:
+    """Trains one run with whatever workers there are."""
+
+    def __init__(
+        self,
+        run: RunDir,
+        bus: Bus,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        report: Report = lambda _: None,
+        on_status: Callable[[Status], None] = lambda _: None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._run, self._config, self._bus = run, run.config, bus
+        self._should_stop, self._report, self._on_status = should_stop, report, on_status
+        self._patience = patience
+        codec = self._codec = Codec(run.config)
+        self._journal = Journal(run, report)
+        self._learner, self._unevaluated = self._journal.resume()
+        self._publisher = Publisher(bus, codec, self._learner)
+        self._leases = Leases(bus, codec, run.config, self._publisher)
+        self._evaluations = Evaluations(bus, codec, run.config, self._publisher)
+        self._inbox = Inbox(run.config)
+        self._auditor = Auditor(run.config)
+        self._banned: set[str] = set()
+        self._quarantined = 0
+        self._rate, self._looked = Rate(), 0.0
+        self._metrics: dict[str, Any] = next(iter(run.metrics()[-1:]), {})
+
+    def serve(self) -> TrainResult:
+        """Bring the run to its number of games; returns early when asked to stop."""
+        with self._run.locked():
+            self._run.begin_session(from_game=self._learner.games)
+            warm_up(self._config)
+            self._go_on_from(self._learner, self._unevaluated)
+            self._keep_trying(self._establish)
+            first, start = self._learner.games, time.perf_counter()
+            while not self.finished and not self._should_stop():
+                self._keep_trying(self._step)
+            seconds = time.perf_counter() - start
+            self._journal.save_last(self._learner, self._evaluations.waiting)
+            self._leave()
+        games, digest = self._learner.games, self._learner.digest()
+        return TrainResult(games, games - first, seconds, digest, self.finished)
+
+    def _step(self) -> None:
+        for message in self._bus.receive(LOOK):
+            self._receive(message)
+        self._fold()
+        self._leases.lease_what_can_be_played()
+        self._look_around()
+
+    @property
+    def finished(self) -> bool:
+        return self._learner.games >= self._config.games and not self._evaluations.waiting
+
+    def _receive(self, data: bytes) -> None:
+        """Give a message to whom it concerns; what nobody can use goes into quarantine."""
+        try:
+            message = self._codec.decode(data)
+            if isinstance(message, Deltas):
+                self._take(message)
+            elif isinstance(message, Evaluation):
+                if self._evaluations.take(message):
+                    self._metrics = self._metrics | {"win_rates": message.win_rates}
+                    self._journal.win_rates(message.snapshot.games, message.win_rates)
+            elif isinstance(message, Refusal):
+                self._mend(message)
+            else:
+                raise WireError(f"a {type(message).__name__.lower()} is not for a learner")
+        except WireError as error:
+            self._quarantine(str(error), data)
+
+    def _take(self, deltas: Deltas) -> None:
+        if deltas.worker in self._banned:
+            missing = filter(self._inbox.is_missing, self._inbox.arrivals(deltas))
+            self._leases.lease_again(missing)
+            return
+        for arrived in self._inbox.contradiction(deltas):
+            if self._auditor.is_wrong(self._learner, arrived):
+                self._expel(arrived)
+        if deltas.worker not in self._banned:
+            self._leases.arrived(self._inbox.add(deltas), deltas)
+
+    def _fold(self) -> None:
+        """Fold what is next, stopping wherever something is to be measured or saved."""
+        stop = next_stop(self._config, self._learner.games)
+        while games := self._inbox.next_games(stop):
+            if liar := self._auditor.find_liar(self._learner, games):
+                self._expel(liar)
+                return
+            self._learner.fold_all([arrived.played for arrived in games])
+            self._inbox.folded(games)
+            if self._learner.games == stop:
+                self._measure_and_save()
+                stop = next_stop(self._config, self._learner.games)
+
+    def _measure_and_save(self) -> None:
+        if is_due(self._config, self._config.eval_every, self._learner.games):
+            self._metrics = self._metrics | self._journal.statistics(self._learner)
+            self._evaluations.order(self._learner)
+        if is_due(self._config, self._config.checkpoint_every, self._learner.games):
+            self._journal.save(self._learner, self._evaluations.waiting)
+
+    def _look_around(self) -> None:
+        if time.monotonic() - self._looked < LOOK:
+            return
+        self._looked = time.monotonic()
+        if not self._bus.claim():
+            raise RunError(f"another learner has taken over the run {self._bus.run}")
+        queued = self._bus.waiting()
+        self._leases.lease_late_ones_again(queued)
+        self._evaluations.order_late_ones_again(queued)
+        workers = self._bus.workers()
+        self._leases.workers = len(workers)
+        self._tell(len(queued), workers)
+
+    def _establish(self) -> None:
+        """Put on the server whatever must be there; it may be new, or have lost everything."""
+        deadline = time.monotonic() + LEARNER_TTL + 1
+        while not self._bus.claim():
+            if time.monotonic() > deadline:
+                raise RunError(f"another learner is at work on the run {self._bus.run}")
+            time.sleep(0.05)
+        self._announce(finished=False)
+        self._publisher.start_again(self._learner)
+        self._leases.start_again(self._learner, *self._inbox.accounted_for())
+        self._evaluations.start_again()
+
+    def _keep_trying(self, action: Callable[[], None]) -> None:
+        """Do something that needs the server; when it is away, wait for it and establish anew."""
+        pause = Backoff(self._report, self._patience)
+        while not self._should_stop():
+            try:
+                return action()
+            except (*LOST, Flushed) as error:
+                action = self._establish
+                if not isinstance(error, Flushed) and not pause.wait(error):
+                    self._journal.save_last(self._learner, self._evaluations.waiting)
+                    raise BusError(
+                        f"the Redis server has been away for {self._patience:.0f} s ({error}); "
+                        f"{self._learner.games:,} games are saved, and --resume goes on from there"
+                    ) from None
+
+    def _mend(self, refusal: Refusal) -> None:
+        """A worker could not do what a lease asked for."""
+        if refusal.snapshot_missing:
+            self._publisher.start_again(self._learner)
+        else:
+            self._report(f"{refusal.worker} refused {refusal.lease}: {refusal.reason}")
+        self._leases.refused(refusal.lease)
+        self._evaluations.refused(refusal.lease)
+
+    def _expel(self, liar: Arrived) -> None:
+        """A delta is not what its game gives: undo all that its worker has brought."""
+        worker, game = liar.worker, liar.played.game
+        self._banned.add(worker)
+        self._bus.ban(worker)
+        self._quarantine(f"{worker} sent a wrong delta of game {game}", liar.played.delta.tobytes())
+        before = self._inbox.first_from.get(worker)
+        dropped = self._inbox.drop(worker)
+        if before is None:
+            self._leases.lease_again(dropped)
+            return
+        learner, evaluations = self._journal.resume(most=before)
+        self._report(
+            f"games by {worker} were folded from game {before:,} on: "
+            f"going back to game {learner.games:,}"
+        )
+        self._go_on_from(learner, evaluations)
+        self._establish()
+
+    def _go_on_from(self, learner: Learner, evaluations: dict[int, Policies]) -> None:
+        """The state to go on with; what the server holds is another matter (`_establish`)."""
+        self._learner = learner
+        in_order = self._config.order == "index"
+        folded = () if in_order else self._run.ledger()["game"][: learner.games].tolist()
+        self._inbox.start_again(learner, folded)
+        self._evaluations.waiting = dict(evaluations)
+
+    def _quarantine(self, reason: str, data: bytes) -> None:
+        """Keep what was refused, with the reason."""
+        self._quarantined += 1
+        self._report(f"quarantined: {reason}")
+        text = base64.b64encode(data).decode()
+        record = {"time": time.time(), "reason": reason, "bytes": len(data), "message": text}
+        try:
+            self._run.add_to_quarantine(record)
+        except OSError as error:
+            self._report(f"the quarantine cannot be written: {error.strerror}")
+
+    def _announce(self, finished: bool) -> None:
+        self._bus.announce(
+            {
+                "fingerprint": self._config.fingerprint,
+                "kernel": KERNEL_VERSION,
+                "config": self._config.model_dump(mode="json"),
+                "finished": finished,
+            }
+        )
+
+    def _tell(self, queued: int, workers: dict[str, Any], state: str = "training") -> None:
+        games, target = self._learner.games, self._config.games
+        status = describe(
+            games=games,
+            target=target,
+            rate=self._rate.update(games, time.monotonic()),
+            metrics=self._metrics,
+            workers=workers,
+            figures={
+                "state": state if workers or state != "training" else "waiting for workers",
+                "id": self._run.id,
+                "fingerprint": self._config.fingerprint,
+                "version": games // self._config.batch,
+                "infosets": len(self._learner.rows),
+                "queued": queued,
+                "outstanding": self._leases.outstanding,
+                "unfolded": len(self._inbox.waiting),
+                "leased_again": self._leases.repeated,
+                "duplicates": self._inbox.duplicates,
+                "stale": self._inbox.stale,
+                "audited": self._auditor.audited,
+                "quarantined": self._quarantined,
+                "banned": sorted(self._banned),
+                "checkpoint": self._journal.saved,
+            },
+        )
+        self._on_status(status)
+        self._bus.write_status(status)
+        try:
+            self._run.write_status(status)
+        except OSError as error:
+            self._report(f"the status cannot be written: {error.strerror}")
+
+    def _leave(self) -> None:
+        """Say whether the run is over, and let go of it; the server need not be there any more."""
+        try:
+            if self.finished:
+                self._announce(finished=True)
+            self._leases.withdraw()
+            self._tell(0, self._bus.workers(), "finished" if self.finished else "stopped")
+            self._bus.release()
+        except (*LOST, Flushed) as error:
+            self._report(f"the server is away, so it was not told of the end: {error}")

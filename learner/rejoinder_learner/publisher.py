@@ -1,0 +1,95 @@
+"""The publisher: keeps on the server the snapshots that workers are going to ask for.
+
+The chain. The first snapshot goes out complete, every later one as a patch on the one published
+before it. When the patches since the last complete one weigh as much as the table, the chain begins
+anew: the oldest snapshot still needed goes out complete, the later ones as patches, and everything
+older is dropped. So the cost of publishing follows what has changed, and a worker that comes new
+reads at most about twice the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rejoinder.bus import Bus
+from rejoinder.cfr.patch import Patch
+from rejoinder.ledger import SnapshotId
+from rejoinder.rundir import Rows
+from rejoinder.wire import Codec, Snapshot
+from rejoinder_learner.state import Learner
+
+PART_ROWS = 2**18  # rows in one message at most
+
+
+class Publisher:
+    """Publishes one learner's snapshots."""
+
+    def __init__(self, bus: Bus, codec: Codec, learner: Learner) -> None:
+        self._bus = bus
+        self._codec = codec
+        self._learner = learner
+        self._published: list[SnapshotId] = []  # the chain, oldest first
+        self._patched = 0  # rows in the patches since the last complete one
+        self.bytes = 0  # sent in all
+
+    @property
+    def newest(self) -> SnapshotId | None:
+        return self._published[-1] if self._published else None
+
+    def start_again(self, learner: Learner) -> None:
+        """The server may have lost everything, or the learner has gone back: begin a new chain."""
+        self._learner = learner
+        self._published.clear()
+
+    def publish(self, games: int) -> SnapshotId:
+        """See to it that the snapshot after so many games is on the server; returns its name."""
+        wanted = self._learner.snapshots()[games]
+        if wanted in self._published:
+            return wanted
+        base = max((name for name in self._published if name.games < games), default=None)
+        too_heavy = self._patched > len(self._learner.rows)
+        if base is None or too_heavy or not self._learner.remembers(base.games):
+            self._begin_chain(wanted)
+        else:
+            self._send_patch(wanted, base)
+        self._learner.keep_from = self._published[-1].games
+        self._bus.name_newest(self._published[-1])
+        return wanted
+
+    def publish_for_evaluation(self, name: SnapshotId, rows: Rows) -> None:
+        """Put policies on the server that are in nobody's chain."""
+        self._bus.publish_for_evaluation(name.games, self._parts(name, None, _all(rows)))
+
+    def _begin_chain(self, wanted: SnapshotId) -> None:
+        """The oldest snapshot that is still needed, complete; the later ones as patches on it."""
+        oldest = self._learner.oldest
+        needed = {name for name in self._published if name.games >= oldest.games} | {wanted}
+        outdated = [name.games for name in self._published if name.games < oldest.games]
+        table = self._learner.policy_at(oldest.games // self._learner.config.batch)
+        self._bus.publish(oldest, self._parts(oldest, None, _all(table.rows[: table.size[0]])))
+        self._published, self._patched = [oldest], 0
+        for name in sorted(needed - {oldest}):
+            self._send_patch(name, self._published[-1])
+        self._bus.drop_snapshots(outdated)
+
+    def _send_patch(self, name: SnapshotId, base: SnapshotId) -> None:
+        patch = self._learner.changes(base.games, name.games)
+        self._bus.publish(name, self._parts(name, base, patch))
+        self._published = sorted([*self._published, name])
+        self._patched += len(patch.index)
+
+    def _parts(self, name: SnapshotId, base: SnapshotId | None, patch: Patch) -> Iterator[bytes]:
+        size = len(patch.rows) if base is None else self._learner.size_at(name.games)
+        parts = max(1, -(-len(patch.index) // PART_ROWS))
+        for part in range(parts):
+            piece = slice(part * PART_ROWS, (part + 1) * PART_ROWS)
+            rows = Patch(patch.index[piece], patch.rows[piece])
+            encoded = self._codec.encode(Snapshot(name, base, part, parts, size, rows))
+            self.bytes += len(encoded)
+            yield encoded
+
+
+def _all(rows: Rows) -> Patch:
+    return Patch(np.arange(len(rows)), rows)

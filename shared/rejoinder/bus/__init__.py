@@ -1,0 +1,420 @@
+"""The bus: everything that Rejoinder keeps on a Redis server, and the only module that knows how.
+
+For a run with the id R:
+
+    rejoinder:runs              set of the ids of the runs on this server
+    rejoinder:R:run             JSON: what a worker must know of the run before it takes a lease
+    rejoinder:R:learner         the token of the learner at work; expires when it stops renewing it
+    rejoinder:R:snapshot:N      list of the parts of the snapshot after N games
+    rejoinder:R:evaluation:N    the same for an evaluation, complete by itself
+    rejoinder:R:newest          name of the newest snapshot
+    rejoinder:R:deltas          stream of deltas, evaluations and refusals; consumer group `learner`
+    rejoinder:R:status          JSON: what the learner last said of itself
+    rejoinder:R:workers         set of the names of workers
+    rejoinder:R:worker:NAME     JSON: what a worker last said of itself; expires when it is gone
+    rejoinder:R:banned          set of the names of workers that were caught lying
+    rq:queue:rejoinder-R        the leases, as RQ jobs named R-…
+
+Redis is a transport: nothing here is the only copy of anything. A snapshot, lease or delta that is
+lost is made again, with the same bytes. Every key of ours expires after `KEPT` seconds without use,
+so an abandoned run leaves nothing behind; `clean` removes one at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgpack
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from rq import Queue
+from rq.job import Job
+
+from rejoinder.ledger import SnapshotId
+
+PREFIX = "rejoinder"
+KEPT = 7 * 24 * 3600  # seconds that an unused key stays
+LEARNER_TTL = 3  # seconds after which a learner that stopped beating is taken for dead
+WORKER_TTL = 6  # the same for a worker
+BLOCK = 1.0  # seconds that a blocking read waits at most
+TAKE_LEASE = "rejoinder_worker.job.take_lease"  # what RQ calls a lease's function
+
+_GROUP, _CONSUMER, _FIELD = "learner", "learner", b"m"
+_SOCKET_TIMEOUT = 10.0  # longer than any blocking read
+_FLUSH_BYTES = 32 * 2**20  # of a pipeline that writes a big snapshot
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0  # seconds, after a connection was lost
+_OLDEST_SERVER = (6, 2)
+
+# What a client sees when the server is away, starting, full or a replica; all of it may pass.
+LOST = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    redis.exceptions.OutOfMemoryError,
+    redis.exceptions.ReadOnlyError,
+)
+
+
+class BusError(OSError):
+    """A server that cannot be used; the message is one line that says which and why."""
+
+
+class Flushed(Exception):
+    """The server has lost what the learner had put there."""
+
+
+class Backoff:
+    """Pauses of random length, twice as long each time, so that clients do not all come at once."""
+
+    def __init__(self, report: Callable[[str], None], patience: float = math.inf) -> None:
+        self._report = report
+        self._patience = patience  # seconds
+        self.reset()
+
+    def reset(self) -> None:
+        """The server is back."""
+        self._pause = _FIRST_PAUSE
+        self._since: float | None = None
+
+    def wait(self, error: BaseException) -> bool:
+        """Pause; False once the server has been away for too long."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            self._report(f"the Redis server is away, trying again: {error}")
+        if now - self._since > self._patience:
+            return False
+        time.sleep(self._pause * random.uniform(0.5, 1.5))
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        return True
+
+
+class Packed:
+    """The serializer of RQ's jobs: msgpack, so that nothing is ever pickled."""
+
+    @staticmethod
+    def dumps(value: Any) -> bytes:
+        return bytes(msgpack.packb(value))
+
+    @staticmethod
+    def loads(data: bytes) -> Any:
+        return msgpack.unpackb(data)
+
+
+class Order(NamedTuple):
+    """A lease on its way into the queue."""
+
+    job: str
+    message: bytes
+    label: str
+    urgent: bool = False  # ahead of the others
+
+
+def connect(url: str) -> redis.Redis:
+    """A client for the server at `url`, which has answered."""
+    where = shown(url)
+    over_tcp = {} if url.startswith("unix:") else {"socket_keepalive": True}
+    try:
+        client = redis.Redis.from_url(
+            url,
+            protocol=2,
+            socket_timeout=_SOCKET_TIMEOUT,
+            socket_connect_timeout=5.0,
+            retry=Retry(NoBackoff(), 0),
+            **over_tcp,
+        )
+        client.connection_pool.make_connection()
+    except (ValueError, TypeError, AttributeError) as error:
+        raise BusError(f"{where} is not the URL of a Redis server: {error}") from None
+    try:
+        version = client.info("server")["redis_version"]
+    except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
+        raise BusError(f"the Redis server at {where} refuses us: {error}") from None
+    except redis.exceptions.ResponseError as error:
+        raise BusError(f"the Redis server at {where} refuses us: {error}") from None
+    except (redis.RedisError, OSError) as error:
+        raise BusError(f"no Redis server answers at {where}: {error}") from None
+    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST_SERVER:
+        raise BusError(f"the server at {where} is Redis {version}; 6.2 or newer is needed")
+    return client
+
+
+def shown(url: str) -> str:
+    """The URL without what is secret in it."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "the given URL"
+    if not parts.scheme:
+        return url.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{port}{parts.path}"
+
+
+def runs(client: redis.Redis) -> list[str]:
+    """The ids of the runs on a server; those that have expired are struck off."""
+    names = sorted(name.decode() for name in client.smembers(f"{PREFIX}:runs"))
+    if not names:
+        return []
+    pipeline = client.pipeline(transaction=False)
+    for name in names:
+        pipeline.exists(f"{PREFIX}:{name}:run")
+    present = [n for n, there in zip(names, pipeline.execute(), strict=True) if there]
+    if gone := set(names) - set(present):
+        client.srem(f"{PREFIX}:runs", *gone)
+    return present
+
+
+class Bus:
+    """One run's share of a server."""
+
+    def __init__(self, client: redis.Redis, run: str) -> None:
+        self.client = client
+        self.run = run
+        self.queue = Queue(f"{PREFIX}-{run}", connection=client, serializer=Packed)
+        self._token = secrets.token_hex(8)
+        self._backlog = True  # what was read and not acknowledged comes first
+
+    def _key(self, *parts: object) -> str:
+        return ":".join((PREFIX, self.run, *map(str, parts)))
+
+    # The run
+
+    def announce(self, info: dict[str, Any]) -> None:
+        """Say what the run is, and make the stream; safe to repeat."""
+        pipeline = self.client.pipeline()
+        pipeline.sadd(f"{PREFIX}:runs", self.run)
+        pipeline.set(self._key("run"), json.dumps(info), ex=KEPT)
+        pipeline.execute()
+        try:
+            self.client.xgroup_create(self._key("deltas"), _GROUP, id="0", mkstream=True)
+        except redis.ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+        self._backlog = True
+
+    def info(self) -> dict[str, Any] | None:
+        """What the run is, or None if nobody has announced it."""
+        return _json(self.client.get(self._key("run")))
+
+    def claim(self) -> bool:
+        """Become, or stay, the learner of this run; False while there is another one."""
+        key = self._key("learner")
+        if self.client.set(key, self._token, nx=True, ex=LEARNER_TTL):
+            return True
+        if self.client.get(key) != self._token.encode():
+            return False
+        self.client.expire(key, LEARNER_TTL)
+        return True
+
+    def release(self) -> None:
+        """Let go of the learner's place, if it is ours."""
+        if self.client.get(self._key("learner")) == self._token.encode():
+            self.client.delete(self._key("learner"))
+
+    def has_learner(self) -> bool:
+        return bool(self.client.exists(self._key("learner")))
+
+    def write_status(self, status: dict[str, Any]) -> None:
+        self.client.set(self._key("status"), json.dumps(status), ex=KEPT)
+
+    def status(self) -> dict[str, Any]:
+        return _json(self.client.get(self._key("status"))) or {}
+
+    def clean(self) -> int:
+        """Remove every key of this run; returns how many there were."""
+        removed = 0
+        for pattern in (self._key("*"), f"rq:*{self.queue.name}*", f"rq:*{self.run}-*"):
+            for keys in _in_blocks(self.client.scan_iter(match=pattern, count=1000)):
+                removed += self.client.delete(*keys)
+        pipeline = self.client.pipeline()
+        pipeline.srem(f"{PREFIX}:runs", self.run)
+        pipeline.srem("rq:queues", self.queue.key)
+        pipeline.execute()
+        return removed
+
+    # Snapshots
+
+    def publish(self, name: SnapshotId, parts: Iterable[bytes]) -> None:
+        """Put a snapshot where workers find it, whole or not at all."""
+        self._write_parts(self._key("snapshot", name.games), parts)
+
+    def name_newest(self, name: SnapshotId) -> None:
+        """Say which snapshot is the newest, for those who do not care which they get."""
+        self.client.set(self._key("newest"), msgpack.packb(list(name)), ex=KEPT)
+
+    def publish_for_evaluation(self, games: int, parts: Iterable[bytes]) -> None:
+        self._write_parts(self._key("evaluation", games), parts)
+
+    def snapshot(self, games: int) -> list[bytes]:
+        """The parts of a snapshot; none if it is not there."""
+        return self.client.lrange(self._key("snapshot", games), 0, -1)
+
+    def snapshot_for_evaluation(self, games: int) -> list[bytes]:
+        return self.client.lrange(self._key("evaluation", games), 0, -1)
+
+    def newest(self) -> SnapshotId | None:
+        """The newest snapshot's name."""
+        packed = self.client.get(self._key("newest"))
+        return SnapshotId(*msgpack.unpackb(packed)) if packed else None
+
+    def drop_snapshots(self, games: Iterable[int], kind: str = "snapshot") -> None:
+        for keys in _in_blocks(self._key(kind, n) for n in games):
+            self.client.delete(*keys)
+
+    def _write_parts(self, key: str, parts: Iterable[bytes]) -> None:
+        draft = f"{key}:draft"
+        pipeline = self.client.pipeline(transaction=False)
+        pipeline.delete(draft)
+        size = 0
+        for part in parts:
+            pipeline.rpush(draft, part)
+            size += len(part)
+            if size > _FLUSH_BYTES:
+                pipeline.execute()
+                size = 0
+        pipeline.expire(draft, KEPT)
+        pipeline.rename(draft, key)
+        pipeline.execute()
+
+    # Leases
+
+    def enqueue(self, orders: Sequence[Order]) -> None:
+        """Put leases into the queue, in one round trip."""
+        # Those ahead of the others are pushed one before the other, so the last goes first.
+        ahead = [order for order in orders if order.urgent]
+        ordered = ahead[::-1] + [order for order in orders if not order.urgent]
+        self.queue.enqueue_many(
+            Queue.prepare_data(
+                TAKE_LEASE,
+                args=(order.message,),
+                job_id=order.job,
+                description=order.label,
+                at_front=order.urgent,
+                timeout=-1,  # the learner minds the time: a compiled game cannot be interrupted
+                result_ttl=0,
+                failure_ttl=60,
+            )
+            for order in ordered
+        )
+
+    def waiting(self) -> set[str]:
+        """The leases that no worker has taken yet."""
+        return set(self.queue.get_job_ids())
+
+    def withdraw(self, jobs: Iterable[str]) -> None:
+        """Forget leases that are done or given up, wherever they are."""
+        pipeline = self.client.pipeline(transaction=False)
+        for job in jobs:
+            pipeline.lrem(self.queue.key, 1, job)
+            self._finish(pipeline, job)
+        pipeline.execute()
+
+    def withdraw_all(self) -> None:
+        """Empty the queue: the leases of a learner that is gone."""
+        self.queue.empty()
+
+    # What workers send
+
+    def deliver(self, messages: Sequence[bytes], job: str) -> None:
+        """Send what a lease has brought, and end the lease, at once."""
+        pipeline = self.client.pipeline()
+        for message in messages:
+            pipeline.xadd(self._key("deltas"), {_FIELD: message})
+        self._finish(pipeline, job)
+        pipeline.execute()
+
+    def _finish(self, pipeline: Any, job: str) -> None:
+        pipeline.lrem(f"{self.queue.key}:intermediate", 1, job)
+        pipeline.delete(Job.key_for(job))
+
+    def receive(self, seconds: float, count: int = 64) -> list[bytes]:
+        """Messages that have come, oldest first; waits a little if there are none.
+
+        They are acknowledged at once: whatever is lost with a learner is leased again.
+        """
+        key = self._key("deltas")
+        start = "0" if self._backlog else ">"
+        block = None if self._backlog else max(1, int(seconds * 1000))
+        try:
+            answer = self.client.xreadgroup(_GROUP, _CONSUMER, {key: start}, count, block)
+        except redis.ResponseError as error:
+            if "NOGROUP" in str(error) or "UNBLOCKED" in str(error):
+                raise Flushed(str(error)) from None
+            raise
+        entries = answer[0][1] if answer else []
+        if not entries:
+            self._backlog = False
+            return []
+        names = [name for name, _ in entries]
+        pipeline = self.client.pipeline(transaction=False)
+        pipeline.xack(key, _GROUP, *names)
+        pipeline.xdel(key, *names)
+        pipeline.execute()
+        return [fields[_FIELD] for _, fields in entries if fields and _FIELD in fields]
+
+    def undelivered(self) -> int:
+        """Messages in the stream."""
+        return int(self.client.xlen(self._key("deltas")))
+
+    # Who is there
+
+    def beat(self, name: str, about: dict[str, Any]) -> bool:
+        """A worker says that it is alive and what it has done; False if it was banned."""
+        pipeline = self.client.pipeline(transaction=False)
+        pipeline.sadd(self._key("workers"), name)
+        pipeline.expire(self._key("workers"), KEPT)
+        pipeline.set(self._key("worker", name), json.dumps(about), ex=WORKER_TTL)
+        pipeline.sismember(self._key("banned"), name)
+        return not pipeline.execute()[-1]
+
+    def leave(self, name: str) -> None:
+        """A worker says good-bye."""
+        pipeline = self.client.pipeline(transaction=False)
+        pipeline.srem(self._key("workers"), name)
+        pipeline.delete(self._key("worker", name))
+        pipeline.execute()
+
+    def workers(self) -> dict[str, dict[str, Any]]:
+        """The workers that are alive, and what each last said."""
+        names = sorted(self.client.smembers(self._key("workers")))
+        if not names:
+            return {}
+        said = self.client.mget([self._key("worker", name.decode()) for name in names])
+        gone = [name for name, text in zip(names, said, strict=True) if text is None]
+        if gone:
+            self.client.srem(self._key("workers"), *gone)
+        alive = {n.decode(): _json(text) for n, text in zip(names, said, strict=True)}
+        return {name: about for name, about in alive.items() if about is not None}
+
+    def ban(self, name: str) -> None:
+        self.client.sadd(self._key("banned"), name)
+        self.client.expire(self._key("banned"), KEPT)
+
+
+def _json(text: Any) -> dict[str, Any] | None:
+    """The object, or None where there is none."""
+    try:
+        value = json.loads(text) if text else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _in_blocks(keys: Iterable[Any], size: int = 500) -> Iterator[list[Any]]:
+    block: list[Any] = []
+    for key in keys:
+        block.append(key)
+        if len(block) == size:
+            yield block
+            block = []
+    if block:
+        yield block

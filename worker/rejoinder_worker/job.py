@@ -1,0 +1,196 @@
+"""One lease, from the queue to the stream.
+
+take_lease
+  decode          a lease of another run or for other kernels is refused
+  load snapshot   from the cache, by patches, or complete
+  play            every game of the lease, response phases included
+  deliver         the deltas in one message, and the end of the lease with it
+
+A worker is stateless: what it holds between two leases is memory to write into and snapshots that
+it could read again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rejoinder.actor import Actor
+from rejoinder.bus import Bus
+from rejoinder.cfr.patch import apply_patch
+from rejoinder.cfr.policy import policy_dtype
+from rejoinder.cfr.table import Table, new_table
+from rejoinder.config import RunConfig
+from rejoinder.jit import KERNEL_VERSION
+from rejoinder.ledger import SnapshotId
+from rejoinder.metrics import win_rates
+from rejoinder.wire import (
+    Codec,
+    Deltas,
+    Evaluation,
+    EvaluationLease,
+    Lease,
+    Message,
+    Refusal,
+    Snapshot,
+    WireError,
+)
+
+_FIRST_ROWS = 256
+
+
+class ForeignLease(Exception):
+    """A lease that this worker must not work on; it stops, so that others can."""
+
+
+class MissingSnapshot(Exception):
+    """A snapshot that is not on the server, or not whole."""
+
+
+class Player:
+    """What a worker needs for the leases of one run."""
+
+    def __init__(self, bus: Bus, config: RunConfig, name: str) -> None:
+        self.bus = bus
+        self.config = config
+        self.name = name
+        self.codec = Codec(config)
+        self.games = 0  # played so far
+        self.evaluations = 0
+        self.leases = 0
+        self.busy = 0.0  # seconds
+        self._actor = Actor(config)
+        self._snapshots = SnapshotCache(bus, self.codec, len(config.load_abstraction().actions))
+
+    def work_on(self, lease: Lease | EvaluationLease) -> Message:
+        """Do what a lease asks for."""
+        if isinstance(lease, Lease):
+            return self._play(lease)
+        return self._evaluate(lease)
+
+    def _play(self, lease: Lease) -> Deltas:
+        begin = time.perf_counter()
+        name = lease.snapshot or self._snapshots.newest()
+        policy = self._snapshots.load(name)
+        deltas = [self._actor.play(game, policy).copy() for game in range(lease.first, lease.end)]
+        seconds = time.perf_counter() - begin
+        self.games += len(deltas)
+        return Deltas(
+            first=lease.first,
+            snapshot=name,
+            worker=self.name,
+            seconds=seconds,
+            counts=tuple(len(delta) for delta in deltas),
+            entries=np.concatenate(deltas),
+        )
+
+    def _evaluate(self, lease: EvaluationLease) -> Evaluation:
+        games = lease.snapshot.games
+        parts = self._snapshots.decode(
+            lease.snapshot, self.bus.snapshot_for_evaluation(games)
+        )
+        config = self.config.model_copy(update={"eval_games": lease.match_games})
+        policy = _assemble(self._snapshots.empty(), [parts])
+        self.evaluations += 1
+        return Evaluation(lease.snapshot, self.name, win_rates(config, games, policy))
+
+
+def take_lease(player: Player, job: str, message: bytes) -> None:
+    """Work on a lease and deliver the result; a lease that cannot be done is answered as well."""
+    begin = time.perf_counter()
+    try:
+        lease = player.codec.decode(message)
+    except WireError as error:
+        raise ForeignLease(f"the lease {job} cannot be used: {error}") from None
+    if not isinstance(lease, Lease | EvaluationLease):
+        raise ForeignLease(f"the lease {job} cannot be used: it is a {type(lease).__name__}")
+    if lease.kernel != KERNEL_VERSION:
+        raise ForeignLease(
+            f"the learner has kernels {lease.kernel} and this worker {KERNEL_VERSION}; "
+            "results could differ, so install the same version of Rejoinder on both"
+        )
+    try:
+        answer = player.work_on(lease)
+    except MissingSnapshot as error:
+        answer = Refusal(job, player.name, str(error), snapshot_missing=True)
+    player.bus.deliver([player.codec.encode(answer)], job)
+    player.leases += 1
+    player.busy += time.perf_counter() - begin
+
+
+class SnapshotCache:
+    """The newest snapshot that was asked for; the next one is usually a patch away."""
+
+    def __init__(self, bus: Bus, codec: Codec, actions: int) -> None:
+        self._bus = bus
+        self._codec = codec
+        self._dtype = policy_dtype(actions)
+        self._name: SnapshotId | None = None
+        self._table = self.empty()
+
+    def load(self, wanted: SnapshotId) -> Table:
+        """The policies of a snapshot; valid until the next call."""
+        if wanted == self._name:
+            return self._table
+        chain: list[Sequence[Snapshot]] = []  # newest first, back to what is here or complete
+        at: SnapshotId | None = wanted
+        while at is not None and at != self._name:
+            chain.append(self.decode(at, self._bus.snapshot(at.games)))
+            at = chain[-1][0].base
+        table = self.empty() if at is None else self._table
+        self._name = None  # a failure may leave the table between two snapshots
+        self._table = _assemble(table, chain[::-1])
+        self._name = wanted
+        return self._table
+
+    def newest(self) -> SnapshotId:
+        name = self._bus.newest()
+        if name is None:
+            raise MissingSnapshot("no snapshot has been published yet")
+        return name
+
+    def decode(self, name: SnapshotId, parts: Sequence[bytes]) -> Sequence[Snapshot]:
+        """The parts of one snapshot, all of them."""
+        decoded: list[Snapshot] = []
+        for part in parts:
+            try:
+                message = self._codec.decode(part)
+            except WireError as error:
+                raise MissingSnapshot(f"snapshot {name.games} is damaged: {error}") from None
+            if not isinstance(message, Snapshot) or message.id != name:
+                raise MissingSnapshot(f"snapshot {name.games} has been replaced by another one")
+            decoded.append(message)
+        if not decoded or [m.part for m in decoded] != list(range(decoded[0].parts)):
+            raise MissingSnapshot(f"snapshot {name.games} is not on the server")
+        return decoded
+
+    def empty(self) -> Table:
+        return new_table(self._dtype, _FIRST_ROWS)
+
+
+def _assemble(table: Table, chain: Sequence[Sequence[Snapshot]]) -> Table:
+    """The table with the patches of several snapshots in it."""
+    for parts in chain:
+        for part in parts:
+            try:
+                table = apply_patch(table, part.patch)
+            except ValueError as error:
+                raise MissingSnapshot(f"snapshot {part.id.games}: {error}") from None
+        if table.size[0] != parts[-1].size:
+            raise MissingSnapshot(f"snapshot {parts[-1].id.games} is not whole")
+    return table
+
+
+def about(player: Player, since: float, **more: Any) -> dict[str, Any]:
+    """What a worker says of itself."""
+    return {
+        "games": player.games,
+        "leases": player.leases,
+        "evaluations": player.evaluations,
+        "busy_seconds": round(player.busy, 3),
+        "up_seconds": round(time.monotonic() - since, 3),
+        **more,
+    }
