@@ -15,14 +15,19 @@ from typer.core import TyperGroup
 
 from rejoinder_cli.commands import (
     bench,
+    clean,
     digest,
     evaluate,
     exploit,
     games,
+    learner,
     play,
     report,
     solve,
+    status,
     train,
+    up,
+    worker,
 )
 
 # The base of what typer raises for bad arguments; it has no public name in every version of typer.
@@ -31,7 +36,7 @@ TRACEBACK = "REJOINDER_TRACEBACK"  # set in the environment: errors are shown wi
 
 
 class OneLineErrors(TyperGroup):
-    """What is wrong with the input is said in one line on standard error, with exit code 2."""
+    """What is wrong is said in one line on standard error; the exit code is the error's, or 2."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -42,7 +47,7 @@ class OneLineErrors(TyperGroup):
             if os.environ.get(TRACEBACK):
                 raise
             print(f"rejoinder: {_one_line(error)}", file=sys.stderr)
-            raise typer.Exit(2) from None
+            raise typer.Exit(getattr(error, "exit_code", 2)) from None
 
 
 def _one_line(error: Exception) -> str:
@@ -68,6 +73,12 @@ app = typer.Typer(
 app.command("games")(games.games)
 app.command("solve")(solve.solve)
 app.command("train")(train.train)
+app.command("up")(up.up)
+app.command("learner")(learner.learner)
+app.command("worker")(worker.worker)
+app.command("status")(status.status)
+app.command("workers")(status.workers)
+app.command("clean")(clean.clean)
 app.command("eval")(evaluate.evaluate)
 app.command("exploit")(exploit.exploit)
 app.command("play")(play.play)

@@ -24,9 +24,7 @@ PATIENCE = 5.0  # seconds after which an evaluation that a worker has taken is g
 class Evaluations:
     """The evaluations that are under way."""
 
-    def __init__(
-        self, bus: Bus, codec: Codec, config: RunConfig, publisher: Publisher
-    ) -> None:
+    def __init__(self, bus: Bus, codec: Codec, config: RunConfig, publisher: Publisher) -> None:
         self._bus = bus
         self._codec = codec
         self._config = config

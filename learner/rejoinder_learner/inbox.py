@@ -63,16 +63,14 @@ class Inbox:
         }
 
     def is_missing(self, game: int) -> bool:
-        return (
-            game >= self._first_missing and game not in self._beyond and game not in self.waiting
-        )
+        return game >= self._first_missing and game not in self._beyond and game not in self.waiting
 
     def next_games(self, stop: int) -> list[Arrived]:
         """The games to fold now: until a gap, or until `stop` games are folded."""
         room = stop - self._learner.games
         if not self._in_order:
             return list(self.waiting.values())[:room]
-        games = []
+        games: list[Arrived] = []
         while len(games) < room and self._learner.games + len(games) in self.waiting:
             games.append(self.waiting[self._learner.games + len(games)])
         return games
@@ -91,11 +89,14 @@ class Inbox:
 
     def contradiction(self, deltas: Deltas) -> list[Arrived]:
         """Two deltas of one game that are not the same: at least one of them is wrong."""
+        if self.waiting.keys().isdisjoint(deltas.games):
+            return []
         for game, arrived in self.arrivals(deltas).items():
             there = self.waiting.get(game)
-            if there and there.played.version == arrived.played.version:
-                if there.played.delta.tobytes() != arrived.played.delta.tobytes():
-                    return [there, arrived]
+            if there is None or there.played.version != arrived.played.version:
+                continue
+            if there.played.delta.tobytes() != arrived.played.delta.tobytes():
+                return [there, arrived]
         return []
 
     def drop(self, worker: str) -> list[int]:

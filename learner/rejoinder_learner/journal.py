@@ -76,7 +76,7 @@ class Journal:
         return True
 
     def save_last(self, learner: Learner, evaluations: Evaluations | None = None) -> None:
-        """Write the checkpoint that a run ends with; now a disk that does not take it is an error."""
+        """Write the checkpoint that a run ends with; a disk that does not take it is an error."""
         try:
             self._save(learner, evaluations or {})
         except OSError as error:

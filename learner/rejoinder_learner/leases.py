@@ -33,7 +33,7 @@ class Leases:
         return self._planner.outstanding
 
     def start_again(self, learner: Learner, start: int, done: set[int]) -> None:
-        """Whatever was leased is forgotten: games from `start` on, but for those `done`, are new."""
+        """Forget what was leased: from `start` on every game is new, but for those `done`."""
         self.repeated += self._planner.outstanding
         self._learner = learner
         self._planner = Planner(self._config, self._config.games, start, done)

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from rejoinder.bus import LEARNER_TTL, LOST, Backoff, Bus, BusError, Flushed
@@ -51,10 +52,11 @@ class LearnerService:
         report: Report = lambda _: None,
         on_status: Callable[[Status], None] = lambda _: None,
         patience: float = PATIENCE,
+        about: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._run, self._config, self._bus = run, run.config, bus
         self._should_stop, self._report, self._on_status = should_stop, report, on_status
-        self._patience = patience
+        self._patience, self._about = patience, about  # said with every status
         codec = self._codec = Codec(run.config)
         self._journal = Journal(run, report)
         self._learner, self._unevaluated = self._journal.resume()
@@ -85,10 +87,11 @@ class LearnerService:
         return TrainResult(games, games - first, seconds, digest, self.finished)
 
     def _step(self) -> None:
-        for message in self._bus.receive(LOOK):
-            self._receive(message)
-        self._fold()
-        self._leases.lease_what_can_be_played()
+        with self._bus.in_one_go():
+            for message in self._bus.receive(LOOK):
+                self._receive(message)
+            self._fold()
+            self._leases.lease_what_can_be_played()
         self._look_around()
 
     @property
@@ -173,7 +176,8 @@ class LearnerService:
         pause = Backoff(self._report, self._patience)
         while not self._should_stop():
             try:
-                return action()
+                action()
+                return
             except (*LOST, Flushed) as error:
                 action = self._establish
                 if not isinstance(error, Flushed) and not pause.wait(error):
@@ -249,6 +253,7 @@ class LearnerService:
             metrics=self._metrics,
             workers=workers,
             figures={
+                **self._about,
                 "state": state if workers or state != "training" else "waiting for workers",
                 "id": self._run.id,
                 "fingerprint": self._config.fingerprint,

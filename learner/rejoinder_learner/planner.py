@@ -157,11 +157,7 @@ class Planner:
     def _by_batch(self, games: list[int]) -> Iterator[range]:
         first = 0
         for i in range(1, len(games) + 1):
-            if (
-                i == len(games)
-                or games[i] != games[i - 1] + 1
-                or games[i] % self.config.batch == 0
-            ):
+            if i == len(games) or games[i] != games[i - 1] + 1 or games[i] % self.config.batch == 0:
                 yield range(games[first], games[i - 1] + 1)
                 first = i
 

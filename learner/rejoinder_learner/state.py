@@ -78,7 +78,8 @@ class Learner:
     def fold_all(self, games: Sequence[Played]) -> None:
         """Add deltas one after the other; by index they must be the next ones."""
         for chunk in self._up_to_snapshots(games):
-            entries = np.concatenate([played.delta for played in chunk])
+            deltas = [played.delta for played in chunk]
+            entries = np.concatenate(deltas, dtype=deltas[0].dtype)  # else NumPy derives it, slowly
             self._table = with_room(self._table, len(entries))
             touched = np.empty(len(entries), np.int64)
             fold(self._table, entries, *self._fold_settings, touched)

@@ -24,7 +24,6 @@ RECORD = np.dtype(
 )
 
 
-
 class SnapshotId(NamedTuple):
     """Which policies: after how many games, and by which history."""
 
@@ -42,7 +41,7 @@ def genesis(fingerprint: str) -> bytes:
 
 def record(head: bytes, game: int, version: int, delta: Any) -> bytes:
     """The next record; its last 32 bytes are the new head."""
-    plain = _PLAIN.pack(game, version, hashlib.sha256(delta.data).digest())
+    plain = _PLAIN.pack(game, version, hashlib.sha256(delta).digest())
     return plain + hashlib.sha256(head + plain).digest()
 
 

@@ -16,6 +16,7 @@ that point (`SnapshotId`), so a delta is tied to the exact policies that it was 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -78,11 +79,15 @@ class Deltas:
     counts: tuple[int, ...]  # entries of each game
     entries: Delta  # of all games, end to end
 
+    @property
+    def games(self) -> range:
+        return range(self.first, self.first + len(self.counts))
+
     def by_game(self) -> dict[int, Delta]:
-        ends = np.cumsum(self.counts)
+        ends = itertools.accumulate(self.counts)
         return {
-            self.first + i: self.entries[end - count : end]
-            for i, (count, end) in enumerate(zip(self.counts, ends, strict=True))
+            game: self.entries[end - count : end]
+            for game, count, end in zip(self.games, self.counts, ends, strict=True)
         }
 
 
@@ -134,9 +139,7 @@ class Codec:
         kind = _KINDS[type(message)]
         body = msgpack.packb(_WRITERS[kind](message))
         checksum = _checksum(kind, self._fingerprint, body)
-        return bytes(
-            msgpack.packb([MAGIC, WIRE_VERSION, kind, self._fingerprint, checksum, body])
-        )
+        return bytes(msgpack.packb([MAGIC, WIRE_VERSION, kind, self._fingerprint, checksum, body]))
 
     def decode(self, data: bytes) -> Message:
         """The message; `WireError` says what is wrong with it."""
@@ -183,7 +186,7 @@ class Codec:
         counts = fields.array("counts", _COUNT)
         if not 0 < len(counts) <= min(MAX_LEASE, MAX_GAMES - first):
             raise WireError(f"deltas: {len(counts)} games in one message")
-        if not 1 <= counts.min() or counts.max() > self._max_decisions:
+        if counts.min() < 1 or counts.max() > self._max_decisions:
             raise WireError(f"deltas: counts must be from 1 to {self._max_decisions}")
         entries = fields.array("entries", self._entry)
         if len(entries) != counts.sum(dtype=np.int64):

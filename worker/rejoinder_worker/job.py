@@ -84,14 +84,12 @@ class Player:
             worker=self.name,
             seconds=seconds,
             counts=tuple(len(delta) for delta in deltas),
-            entries=np.concatenate(deltas),
+            entries=np.concatenate(deltas, dtype=deltas[0].dtype),
         )
 
     def _evaluate(self, lease: EvaluationLease) -> Evaluation:
         games = lease.snapshot.games
-        parts = self._snapshots.decode(
-            lease.snapshot, self.bus.snapshot_for_evaluation(games)
-        )
+        parts = self._snapshots.decode(lease.snapshot, self.bus.snapshot_for_evaluation(games))
         config = self.config.model_copy(update={"eval_games": lease.match_games})
         policy = _assemble(self._snapshots.empty(), [parts])
         self.evaluations += 1

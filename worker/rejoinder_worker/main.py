@@ -15,6 +15,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from rq import SimpleWorker
@@ -38,6 +39,8 @@ _DEQUEUE = 2  # seconds that a worker waits for a lease before it looks around
 
 class WorkerRefused(ValueError):
     """A worker that cannot work on this run; the message says why."""
+
+    exit_code = 3
 
 
 class WorkerStopped(Exception):
@@ -138,10 +141,8 @@ class LeaseWorker(SimpleWorker):
     def serve(self) -> bool:
         """Take leases; True once the run is finished, False when stopped by a signal."""
         self.work(logging_level="CRITICAL")
-        try:
+        with suppress(*LOST):  # if the server is away it forgets us by itself
             self._player.bus.leave(self._player.name)
-        except LOST:
-            pass  # the server forgets us by itself
         if self._failure:
             raise self._failure
         return self._finished

@@ -8,80 +8,156 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rejoinder_cli.commands.report import write_report
+from rejoinder_cli.options import (
+    ConfigArgument,
+    GamesOption,
+    Mode,
+    ModeOption,
+    RedisOption,
+    RunOption,
+    SeedOption,
+    SetOption,
+    WorkersOption,
+    cores,
+    overrides,
+    read_config,
+    run_path,
+)
 from rejoinder_cli.output import JsonFlag, Output
+from rejoinder_cli.runs import open_run
 
 if TYPE_CHECKING:
     from rejoinder.config import RunConfig
     from rejoinder.rundir import RunDir
+    from rejoinder_learner.sequential import TrainResult
 
 
 def train(
-    config: Annotated[
-        str, typer.Argument(metavar="CONFIG", help="A shipped config by name, or a TOML file.")
-    ],
-    mode: Annotated[
-        Literal["sequential"], typer.Option(help="sequential: one process, no queue.")
-    ] = "sequential",
-    games: Annotated[int | None, typer.Option(help="Training games.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the run.")] = None,
-    run: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run directory (default: runs/<config>).")
-    ] = None,
+    config: ConfigArgument,
+    workers: WorkersOption = None,
+    mode: ModeOption = "ordered",
+    redis: RedisOption = None,
+    games: GamesOption = None,
+    seed: SeedOption = None,
+    run: RunOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run there.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Delete the run there and start again.")
     ] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="Override a field; may be repeated."),
-    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Write the report when it is finished.")
+    ] = False,
+    settings: SetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Train an agent and leave a run directory."""
-    from rejoinder.config import load_config
+    output = Output(as_json)
+    changed = overrides(mode, games, seed, settings)
+    if mode == "sequential" and workers:
+        raise ValueError("--workers: sequential training has none; leave it out, or --mode ordered")
+    loaded = read_config(config, mode, changed)
+    path = run_path(config, run)
+    directory = _prepare(path, loaded, resume=resume, overwrite=overwrite)
+    title = f"training {Path(config).stem}"
+    with graceful_stop() as should_stop:
+        if mode == "sequential":
+            result = _train_alone(directory, title, should_stop, output)
+        else:
+            count = cores() if workers is None else workers
+            result = train_with_workers(directory, redis, count, mode, title, should_stop, output)
+    tell_result(result, path, output)
+    if not result.finished:
+        command = ["rejoinder", "train", config, "--run", str(path), "--mode", mode, "--resume"]
+        command += [word for text in settings or [] for word in ("--set", text)]
+        command += [] if games is None else ["--games", str(games)]
+        command += [] if seed is None else ["--seed", str(seed)]
+        output.say(f"stopped; to go on: {shlex.join(command)}")
+    if report and result.finished:
+        output.say(f"wrote {write_report(open_run(path, output))}")
+    output.result(result_fields(result) | {"run": str(path), "mode": mode})
+    if not result.finished:
+        raise typer.Exit(130)
+
+
+def _train_alone(
+    directory: RunDir, title: str, should_stop: Callable[[], bool], output: Output
+) -> TrainResult:
     from rejoinder_learner.sequential import train as train_sequentially
 
-    output = Output(as_json)
-    overrides = list(settings or [])
-    overrides += [] if games is None else [f"games={games}"]
-    overrides += [] if seed is None else [f"seed={seed}"]
-    loaded = load_config(config, overrides)
-    path = run or Path("runs") / Path(config).stem
-    directory = _prepare(path, loaded, resume=resume, overwrite=overwrite)
-    with (
-        graceful_stop() as should_stop,
-        output.progress(f"training {Path(config).stem}", loaded.games) as update,
-    ):
-        result = train_sequentially(
+    with output.progress(title, directory.config.games) as update:
+        return train_sequentially(
             directory, on_game=update, should_stop=should_stop, report=output.warn
         )
+
+
+def train_with_workers(
+    directory: RunDir,
+    redis: str | None,
+    workers: int,
+    mode: Mode,
+    title: str,
+    should_stop: Callable[[], bool],
+    output: Output,
+) -> TrainResult:
+    """The learner in this process, workers as children, on the given server or one of its own."""
+    from rejoinder_cli.live import live_status
+    from rejoinder_cli.supervise import Household
+
+    with Household(directory, redis, output.warn) as household:
+        household.add_workers(workers)  # their kernels load while ours do
+
+        def stop_or_tend() -> bool:
+            household.tend()
+            return should_stop()
+
+        with live_status(output, title) as show:
+            return serve_learner(directory, household.url, mode, stop_or_tend, show, output)
+
+
+def serve_learner(
+    directory: RunDir,
+    url: str,
+    mode: Mode,
+    should_stop: Callable[[], bool],
+    show: Callable[[dict[str, Any]], None],
+    output: Output,
+) -> TrainResult:
+    """The learner of a run, on a server."""
+    from rejoinder.bus import Bus, connect, shown
+    from rejoinder_learner.main import LearnerService
+
+    service = LearnerService(
+        directory,
+        Bus(connect(url), directory.id),
+        should_stop=should_stop,
+        report=output.warn,
+        on_status=show,
+        about={"mode": mode, "redis": shown(url)},
+    )
+    return service.serve()
+
+
+def tell_result(result: TrainResult, path: Path, output: Output) -> None:
     of_them = "" if result.played == result.games else f", {result.played:,} of them now,"
     output.say(
         f"{result.games:,} games{of_them} in {result.seconds:.1f} s "
         f"({result.games_per_second:.1f} games/s), in {path}\ndigest {result.digest}"
     )
-    if not result.finished:
-        command = ["rejoinder", "train", config, "--run", str(path), "--resume"]
-        command += [word for text in overrides for word in ("--set", text)]
-        output.say(f"stopped; to go on: {shlex.join(command)}")
-    output.result(
-        {
-            "games": result.games,
-            "seconds": result.seconds,
-            "games_per_second": result.games_per_second,
-            "digest": result.digest,
-            "run": str(path),
-            "fingerprint": loaded.fingerprint,
-            "mode": mode,
-            "finished": result.finished,
-        }
-    )
-    if not result.finished:
-        raise typer.Exit(130)
+
+
+def result_fields(result: TrainResult) -> dict[str, Any]:
+    return {
+        "games": result.games,
+        "seconds": result.seconds,
+        "games_per_second": result.games_per_second,
+        "digest": result.digest,
+        "finished": result.finished,
+    }
 
 
 def _prepare(path: Path, config: RunConfig, *, resume: bool, overwrite: bool) -> RunDir:

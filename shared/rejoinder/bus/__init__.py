@@ -28,7 +28,8 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 import msgpack
@@ -39,6 +40,8 @@ from rq import Queue
 from rq.job import Job
 
 from rejoinder.ledger import SnapshotId
+
+Client: TypeAlias = Any  # a redis.Redis, whose answers have no useful types
 
 PREFIX = "rejoinder"
 KEPT = 7 * 24 * 3600  # seconds that an unused key stays
@@ -64,6 +67,8 @@ LOST = (
 
 class BusError(OSError):
     """A server that cannot be used; the message is one line that says which and why."""
+
+    exit_code = 4
 
 
 class Flushed(Exception):
@@ -117,7 +122,7 @@ class Order(NamedTuple):
     urgent: bool = False  # ahead of the others
 
 
-def connect(url: str) -> redis.Redis:
+def connect(url: str) -> Client:
     """A client for the server at `url`, which has answered."""
     where = shown(url)
     over_tcp = {} if url.startswith("unix:") else {"socket_keepalive": True}
@@ -159,7 +164,7 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
-def runs(client: redis.Redis) -> list[str]:
+def runs(client: Client) -> list[str]:
     """The ids of the runs on a server; those that have expired are struck off."""
     names = sorted(name.decode() for name in client.smembers(f"{PREFIX}:runs"))
     if not names:
@@ -176,12 +181,37 @@ def runs(client: redis.Redis) -> list[str]:
 class Bus:
     """One run's share of a server."""
 
-    def __init__(self, client: redis.Redis, run: str) -> None:
+    def __init__(self, client: Client, run: str) -> None:
         self.client = client
         self.run = run
         self.queue = Queue(f"{PREFIX}-{run}", connection=client, serializer=Packed)
         self._token = secrets.token_hex(8)
         self._backlog = True  # what was read and not acknowledged comes first
+        self._joint: Client | None = None  # the pipeline of `in_one_go`
+
+    @contextmanager
+    def in_one_go(self) -> Iterator[None]:
+        """Collect what is written inside, and send it in order and in one round trip at the end.
+
+        Whoever reads inside does not see it yet. If the block fails nothing is sent: what was
+        received comes again, as after a learner's fall.
+        """
+        self._joint = self.client.pipeline(transaction=False)
+        try:
+            yield
+            self._joint.execute()
+        finally:
+            self._joint = None
+
+    @contextmanager
+    def _writing(self) -> Iterator[Client]:
+        """The pipeline to write into: the joint one, or one that is sent at the end."""
+        if self._joint is not None:
+            yield self._joint
+            return
+        pipeline = self.client.pipeline(transaction=False)
+        yield pipeline
+        pipeline.execute()
 
     def _key(self, *parts: object) -> str:
         return ":".join((PREFIX, self.run, *map(str, parts)))
@@ -249,17 +279,18 @@ class Bus:
 
     def name_newest(self, name: SnapshotId) -> None:
         """Say which snapshot is the newest, for those who do not care which they get."""
-        self.client.set(self._key("newest"), msgpack.packb(list(name)), ex=KEPT)
+        with self._writing() as pipeline:
+            pipeline.set(self._key("newest"), msgpack.packb(list(name)), ex=KEPT)
 
     def publish_for_evaluation(self, games: int, parts: Iterable[bytes]) -> None:
         self._write_parts(self._key("evaluation", games), parts)
 
     def snapshot(self, games: int) -> list[bytes]:
         """The parts of a snapshot; none if it is not there."""
-        return self.client.lrange(self._key("snapshot", games), 0, -1)
+        return list(self.client.lrange(self._key("snapshot", games), 0, -1))
 
     def snapshot_for_evaluation(self, games: int) -> list[bytes]:
-        return self.client.lrange(self._key("evaluation", games), 0, -1)
+        return list(self.client.lrange(self._key("evaluation", games), 0, -1))
 
     def newest(self) -> SnapshotId | None:
         """The newest snapshot's name."""
@@ -267,23 +298,23 @@ class Bus:
         return SnapshotId(*msgpack.unpackb(packed)) if packed else None
 
     def drop_snapshots(self, games: Iterable[int], kind: str = "snapshot") -> None:
-        for keys in _in_blocks(self._key(kind, n) for n in games):
-            self.client.delete(*keys)
+        with self._writing() as pipeline:
+            for keys in _in_blocks(self._key(kind, n) for n in games):
+                pipeline.delete(*keys)
 
     def _write_parts(self, key: str, parts: Iterable[bytes]) -> None:
         draft = f"{key}:draft"
-        pipeline = self.client.pipeline(transaction=False)
-        pipeline.delete(draft)
-        size = 0
-        for part in parts:
-            pipeline.rpush(draft, part)
-            size += len(part)
-            if size > _FLUSH_BYTES:
-                pipeline.execute()
-                size = 0
-        pipeline.expire(draft, KEPT)
-        pipeline.rename(draft, key)
-        pipeline.execute()
+        with self._writing() as pipeline:
+            pipeline.delete(draft)
+            size = 0
+            for part in parts:
+                pipeline.rpush(draft, part)
+                size += len(part)
+                if size > _FLUSH_BYTES:
+                    pipeline.execute()
+                    size = 0
+            pipeline.expire(draft, KEPT)
+            pipeline.rename(draft, key)
 
     # Leases
 
@@ -292,7 +323,7 @@ class Bus:
         # Those ahead of the others are pushed one before the other, so the last goes first.
         ahead = [order for order in orders if order.urgent]
         ordered = ahead[::-1] + [order for order in orders if not order.urgent]
-        self.queue.enqueue_many(
+        jobs = [
             Queue.prepare_data(
                 TAKE_LEASE,
                 args=(order.message,),
@@ -304,7 +335,9 @@ class Bus:
                 failure_ttl=60,
             )
             for order in ordered
-        )
+        ]
+        with self._writing() as pipeline:
+            self.queue.enqueue_many(jobs, pipeline=pipeline)
 
     def waiting(self) -> set[str]:
         """The leases that no worker has taken yet."""
@@ -312,15 +345,14 @@ class Bus:
 
     def withdraw(self, jobs: Iterable[str]) -> None:
         """Forget leases that are done or given up, wherever they are."""
-        pipeline = self.client.pipeline(transaction=False)
-        for job in jobs:
-            pipeline.lrem(self.queue.key, 1, job)
-            self._finish(pipeline, job)
-        pipeline.execute()
+        with self._writing() as pipeline:
+            for job in jobs:
+                pipeline.lrem(self.queue.key, 1, job)
+                self._finish(pipeline, job)
 
     def withdraw_all(self) -> None:
         """Empty the queue: the leases of a learner that is gone."""
-        self.queue.empty()
+        self.queue.empty()  # type: ignore[no-untyped-call]
 
     # What workers send
 
@@ -339,7 +371,7 @@ class Bus:
     def receive(self, seconds: float, count: int = 64) -> list[bytes]:
         """Messages that have come, oldest first; waits a little if there are none.
 
-        They are acknowledged at once: whatever is lost with a learner is leased again.
+        They are acknowledged with the next thing written: whatever is lost is leased again.
         """
         key = self._key("deltas")
         start = "0" if self._backlog else ">"
@@ -355,10 +387,9 @@ class Bus:
             self._backlog = False
             return []
         names = [name for name, _ in entries]
-        pipeline = self.client.pipeline(transaction=False)
-        pipeline.xack(key, _GROUP, *names)
-        pipeline.xdel(key, *names)
-        pipeline.execute()
+        with self._writing() as pipeline:
+            pipeline.xack(key, _GROUP, *names)
+            pipeline.xdel(key, *names)
         return [fields[_FIELD] for _, fields in entries if fields and _FIELD in fields]
 
     def undelivered(self) -> int:

@@ -64,7 +64,7 @@ def table_of(rows: Any) -> Table:
 
 @kernel
 def enter(table: Any, first: Any, end: Any) -> Any:
-    """Enter the rows first … end−1, the last ones, into the index; False if a key is there twice."""
+    """Enter the last rows, first … end−1, into the index; False if a key is there twice."""
     unique = True
     for r in range(first, end):
         key = table.rows[r].key

@@ -28,7 +28,7 @@ from rejoinder.games.contract import CHANCE, CONCRETE, HIDDEN, OVER
 _MAX_OUTCOMES = 64
 
 
-class IllegalMove(ValueError):  # noqa: N818 (it is what happened)
+class IllegalMove(ValueError):
     """A move that cannot be made now. The message says who tried what, and what was legal."""
 
 

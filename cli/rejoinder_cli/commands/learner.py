@@ -1,0 +1,57 @@
+"""`rejoinder learner CONFIG`: the learner alone, for workers that run elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from rejoinder_cli.commands.train import graceful_stop, result_fields, serve_learner, tell_result
+from rejoinder_cli.options import (
+    ConfigArgument,
+    GamesOption,
+    ModeOption,
+    RedisOption,
+    RunOption,
+    SeedOption,
+    SetOption,
+    overrides,
+    read_config,
+    run_path,
+)
+from rejoinder_cli.output import JsonFlag, Output
+
+
+def learner(
+    config: ConfigArgument,
+    redis: RedisOption = None,
+    mode: ModeOption = "ordered",
+    games: GamesOption = None,
+    seed: SeedOption = None,
+    run: RunOption = None,
+    settings: SetOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Start a run, or go on with it if it is there: safe to be restarted at any time."""
+    from rejoinder.rundir import RunDir, is_run
+    from rejoinder_cli.live import live_status
+
+    if redis is None:
+        raise ValueError("--redis: a learner needs the URL of a server that its workers can reach")
+    if mode == "sequential":
+        raise ValueError("--mode: a learner has workers; sequential is for `rejoinder train`")
+    output = Output(as_json)
+    loaded = read_config(config, mode, overrides(mode, games, seed, settings))
+    path = run_path(config, run)
+    if is_run(path):
+        directory = RunDir.open(path)
+        directory.continue_with(loaded)
+    else:
+        directory = RunDir.create(path, loaded)
+    output.say(f"the run is {directory.id}, in {path}")
+    with graceful_stop() as should_stop, live_status(output, Path(config).stem) as show:
+        result = serve_learner(directory, redis, mode, should_stop, show, output)
+    tell_result(result, path, output)
+    output.result(result_fields(result) | {"run": str(path), "mode": mode})
+    if not result.finished:
+        raise typer.Exit(130)

@@ -1,0 +1,108 @@
+"""`rejoinder status RUN` and `rejoinder workers`: how a run is doing, and who works on it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rejoinder_cli.options import RedisOption
+from rejoinder_cli.output import JsonFlag, Output
+from rejoinder_cli.runs import RunArgument
+
+if TYPE_CHECKING:
+    from rejoinder.bus import Bus
+
+_FRESH = 5.0  # seconds after which a learner that says nothing is taken for gone
+_LOOK = 0.5
+
+
+def status(
+    run: RunArgument,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay, and show it until the run ends.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show how far a run is, how fast, how good, and with which workers."""
+    from rejoinder.rundir import RunDir
+    from rejoinder_cli.live import live_status, panel
+
+    output = Output(as_json)
+    directory = RunDir.open(run)
+    if watch:
+        with live_status(output, run.name) as show:
+            while (now := _current(directory)).get("alive"):
+                show(now)
+                time.sleep(_LOOK)
+    now = _current(directory)
+    if "games_per_second" in now:
+        output.console.print(panel(run.name, now))
+    else:
+        output.say(f"{run.name}: {now['games']:,} of {now['target']:,} games, {now['state']}")
+    output.result(now)
+
+
+def _current(directory: Any) -> dict[str, Any]:
+    """The learner's last word; for a run without one what its checkpoints say."""
+    said: dict[str, Any] = directory.status()
+    if said:
+        alive = said["state"] not in ("finished", "stopped") and time.time() - said["time"] < _FRESH
+        if not alive and said["state"] not in ("finished", "stopped"):
+            said |= {"state": "gone"}
+        return said | {"alive": alive}
+    games = max(directory.checkpoint_games(), default=0)
+    target = directory.config.games
+    state = "finished" if games >= target else "stopped"
+    return {"games": games, "target": target, "state": state, "alive": False, "workers": {}}
+
+
+def workers(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="A run directory.", show_default=False)
+    ] = None,
+    redis: RedisOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the workers of a run, or of every run on a server, and what each has done."""
+    from rich.table import Table
+
+    output = Output(as_json)
+    found = {bus.run: bus.workers() for bus in buses(run, redis)}
+    table = Table("run", "worker", "host", "games", "leases", "evaluations", "busy", box=None)
+    for name, those in found.items():
+        for worker, about in those.items():
+            busy = about["busy_seconds"] / max(about["up_seconds"], 1e-9)
+            table.add_row(
+                *(name, worker, f"{about['host']} {about['pid']}", f"{about['games']:,}"),
+                *(f"{about['leases']:,}", f"{about['evaluations']:,}", f"{busy:.0%}"),
+            )
+    if any(found.values()):
+        output.console.print(table)
+    else:
+        output.say("no workers")
+    output.result({"runs": found})
+
+
+def buses(run: Path | None, redis: str | None) -> list[Bus]:
+    """The run's place on its server, or those of all runs on a server."""
+    from rejoinder.bus import Bus, BusError, connect, runs
+    from rejoinder.rundir import RunDir
+
+    if run is None:
+        if redis is None:
+            raise ValueError("name a run directory, or a server by --redis")
+        client = connect(redis)
+        return [Bus(client, name) for name in runs(client)]
+    directory = RunDir.open(run)
+    url = redis or directory.status().get("redis")
+    if url is None:
+        raise ValueError(f"{run} does not say which server it uses; name it by --redis")
+    try:
+        return [Bus(connect(url), directory.id)]
+    except BusError as error:
+        raise BusError(
+            f"{error}; if the server needs a password, give the URL by --redis"
+        ) from None

@@ -1,0 +1,99 @@
+"""`rejoinder verify RUN`: whether a run is what it claims to be."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rejoinder_cli.output import JsonFlag, Output
+from rejoinder_cli.runs import RunArgument
+
+if TYPE_CHECKING:
+    from rejoinder_learner.verify import Problem, Verification
+
+
+def verify(
+    run: RunArgument,
+    sample: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the games that are played again.")
+    ] = 0.05,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Which games those are (default: fresh randomness).")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check a run's ledger and checkpoints, and play part of its games again."""
+    from rejoinder.rundir import RunDir
+    from rejoinder_learner.verify import choose, read, recompute
+
+    output = Output(as_json)
+    seed = secrets.randbits(32) if seed is None else seed
+    directory = RunDir.open(run)
+    with output.working("reading the ledger and the checkpoints"):
+        found = read(directory)
+    chosen = choose(found, sample, seed)
+    with output.progress("playing again", sum(map(len, chosen))) as update:
+        recompute(found, chosen, update)
+    for note in found.notes:
+        output.warn(note)
+    output.say(_verdict(found, len(chosen), sample, seed))
+    output.result(
+        {
+            "verified": found.holds,
+            "games": len(found.records),
+            "checkpoints": found.checkpoints,
+            "recomputed": found.recomputed,
+            "segments": len(chosen),
+            "not_checkable": found.not_checkable,
+            "problems": [problem._asdict() for problem in found.problems],
+            "notes": found.notes,
+            "sample": sample,
+            "seed": seed,
+            "run": str(run),
+            "fingerprint": directory.config.fingerprint,
+        }
+    )
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+def _verdict(found: Verification, segments: int, sample: float, seed: int) -> str:
+    lines = [
+        f"ledger: {_count(len(found.records), 'game')}, {_state(found, 'ledger')}",
+        f"checkpoints: {found.checkpoints}, {_state(found, 'checkpoint')}",
+        f"played again: {_count(found.recomputed, 'game')} in {_count(segments, 'segment')}, "
+        f"{_state(found, 'recomputation')} (--sample {sample:g} --seed {seed})",
+    ]
+    if found.not_checkable:
+        lines.append(
+            f"not checkable: {_count(found.not_checkable, 'game')}; they were played with snapshots "
+            "that are neither kept nor among what was played again"
+        )
+    if found.holds:
+        return "\n".join([*lines, f"{found.run.path} is what it claims, as far as was checked"])
+    problems = sorted(found.problems, key=lambda problem: problem.game)
+    lines += [f"wrong: {_told(problem)}" for problem in problems]
+    first = f"first at game {problems[0].game:,}"
+    return "\n".join([*lines, f"{found.run.path} is NOT what it claims, {first}"])
+
+
+def _state(found: Verification, part: str) -> str:
+    good = {
+        "ledger": "chained without a break, each with the snapshot it must have",
+        "checkpoint": "each whole and where the ledger leads to",
+        "recomputation": "with the same deltas and tables" if found.recomputed else "as asked",
+    }
+    wrong = sum(problem.part == part for problem in found.problems)
+    return _count(wrong, "problem") if wrong else good[part]
+
+
+def _told(problem: Problem) -> str:
+    if problem.part == "checkpoint":
+        return f"the checkpoint at game {problem.game:,} {problem.what}"
+    return f"{problem.part}, game {problem.game:,}: {problem.what}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

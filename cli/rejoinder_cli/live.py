@@ -1,0 +1,102 @@
+"""How training under way looks: lines that stay in place on a terminal, else one now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from rejoinder_cli.output import Output
+
+_SECONDS = 5.0  # between two lines where nothing can stay in place
+
+Status = Mapping[str, Any]
+
+
+@contextmanager
+def live_status(output: Output, title: str) -> Iterator[Callable[[Status], None]]:
+    """Shows whatever status it is told."""
+    if not output.console.is_terminal:
+        yield _LineNowAndThen(output).update
+        return
+    from rich.live import Live
+
+    with Live(console=output.console, refresh_per_second=4, transient=False) as live:
+        live.update(f"{title}: starting")
+        yield lambda status: live.update(panel(title, status))
+
+
+class _LineNowAndThen:
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._told = 0.0
+
+    def update(self, status: Status) -> None:
+        now = time.monotonic()
+        if now - self._told >= _SECONDS:
+            self._told = now
+            self._output.say(line(status))
+
+
+def line(status: Status) -> str:
+    """One status on one line."""
+    return (
+        f"{status['games']:,} of {status['target']:,} games, {_rate(status)}, {_left(status)}, "
+        f"{_figures(status)}, {len(status['workers'])} workers, {status['state']}"
+    )
+
+
+def panel(title: str, status: Status) -> RenderableType:
+    """One status as a block of lines."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(
+        Text(title, style="bold"),
+        ProgressBar(total=status["target"], completed=status["games"], width=30),
+        f"{status['games']:,}/{status['target']:,} games",
+        _rate(status),
+        _left(status),
+        Text(status["state"], style="green" if status["state"] == "finished" else "cyan"),
+    )
+    workers = ", ".join(f"{name} {w.get('games', 0):,}" for name, w in status["workers"].items())
+    trouble = [f"{status[name]:,} {name}" for name in ("quarantined", "stale") if status[name]]
+    trouble += [f"banned: {name}" for name in status["banned"]]
+    lines: list[RenderableType] = [
+        _figures(status),
+        f"snapshot {status['version']:,} · queue {status['queued']:,} leases · "
+        f"{status['outstanding']:,} games under lease · {status['leased_again']:,} leased again · "
+        f"checkpoint at {status['checkpoint']:,}",
+        f"{len(status['workers'])} workers: {workers}" if workers else "no workers yet",
+        *([Text("; ".join(trouble), style="yellow")] if trouble else []),
+    ]
+    return Group(bar, *lines)
+
+
+def _rate(status: Status) -> str:
+    return f"{status['games_per_second']:,.0f} games/s"
+
+
+def _left(status: Status) -> str:
+    left = status["seconds_left"]
+    if status["games"] >= status["target"]:
+        return "done"
+    if left is None:
+        return "time left unknown"
+    minutes, seconds = divmod(round(left), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d} left" if hours else f"{minutes}:{seconds:02d} left"
+
+
+def _figures(status: Status) -> str:
+    mer = "unknown" if status["mer"] is None else f"{status['mer']:.4f}"
+    rates = [f"{name} {rate['win_rate']:.1%}" for name, rate in status["win_rates"].items()]
+    wins = f" · wins: {', '.join(rates)}" if rates else ""
+    return f"MER {mer}{wins} · {status['infosets']:,} infosets"

@@ -1,0 +1,77 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from rejoinder.config import RunConfig
+
+REDIS_VARIABLE = "REJOINDER_REDIS"  # how a child learns the server's URL; a password stays unseen
+
+Mode = Literal["ordered", "unordered", "sequential"]
+
+ConfigArgument = Annotated[
+    str, typer.Argument(metavar="CONFIG", help="A shipped config by name, or a TOML file.")
+]
+GamesOption = Annotated[int | None, typer.Option(help="Training games.")]
+SeedOption = Annotated[int | None, typer.Option(help="Seed of the run.")]
+RunOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Run directory (default: runs/<config>).")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Override a field; may be repeated."),
+]
+WorkersOption = Annotated[
+    int | None, typer.Option(min=0, help="Worker processes (default: one a core).")
+]
+RedisOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar=REDIS_VARIABLE,
+        help="An existing server: redis://, rediss:// (TLS) or unix://; default: one of its own.",
+    ),
+]
+ModeOption = Annotated[
+    Mode,
+    typer.Option(
+        help="ordered: workers, exact results; unordered: workers, folded on arrival; "
+        "sequential: one process, no queue, the same results as ordered."
+    ),
+]
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def overrides(
+    mode: Mode, games: int | None, seed: int | None, settings: list[str] | None
+) -> list[str]:
+    """Everything that the command line changes in a config."""
+    changed = list(settings or [])
+    changed += [] if games is None else [f"games={games}"]
+    changed += [] if seed is None else [f"seed={seed}"]
+    changed += ["order=arrival"] if mode == "unordered" else []
+    return changed
+
+
+def read_config(config: str, mode: Mode, changed: list[str]) -> RunConfig:
+    """The config, which must be one that the mode can train."""
+    from rejoinder.config import load_config
+
+    loaded = load_config(config, changed)
+    if mode != "unordered" and loaded.order == "arrival":
+        raise ValueError(f"order: 'arrival' is what --mode unordered is for, not --mode {mode}")
+    return loaded
+
+
+def run_path(config: str, run: Path | None) -> Path:
+    return run or Path("runs") / Path(config).stem

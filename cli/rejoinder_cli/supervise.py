@@ -1,0 +1,148 @@
+"""Child processes: started, kept alive, and ended with whoever started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import TracebackType
+
+from rejoinder.bus.server import EmbeddedServer, end_with_parent
+from rejoinder.rundir import LOGS, RunDir
+from rejoinder_cli.options import REDIS_VARIABLE
+
+_STOPPING = 10.0  # seconds that a child may take to end
+_DEATHS, _PERIOD = 5, 30.0  # so many deaths of one child in so many seconds are too many
+
+
+class ChildError(OSError):
+    """A child that cannot be kept alive."""
+
+    exit_code = 5
+
+
+class Child:
+    """One `rejoinder` command as a process of its own."""
+
+    def __init__(self, arguments: Sequence[str], url: str, log: Path) -> None:
+        self._command = [sys.executable, "-m", "rejoinder_cli.main", *arguments]
+        self._environment = os.environ | {REDIS_VARIABLE: url}
+        self._log = log
+        self._deaths: deque[float] = deque(maxlen=_DEATHS)
+        self.name = log.stem
+        self.start()
+
+    def start(self) -> None:
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for the parent, which then stops its children
+                preexec_fn=end_with_parent,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._process.poll()
+
+    def revive(self, report: Callable[[str], None]) -> None:
+        """Start it again if it has died; give up if it keeps dying."""
+        if self.exit_code in (None, 0):
+            return
+        self._deaths.append(time.monotonic())
+        last = _last_line(self._log)
+        if len(self._deaths) == _DEATHS and self._deaths[-1] - self._deaths[0] < _PERIOD:
+            raise ChildError(f"{self.name} keeps dying; {last} (see {self._log})")
+        report(f"{self.name} died ({_cause(self.exit_code or 0)}) and is started again; {last}")
+        self.start()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def ask_to_stop(self) -> None:
+        if self.exit_code is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> None:
+        try:
+            self._process.wait(_STOPPING)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+class Household:
+    """A server, if none was given, and children that use it; use it in a `with`."""
+
+    def __init__(self, run: RunDir, url: str | None, report: Callable[[str], None]) -> None:
+        self._run = run
+        self._report = report
+        self._server = None if url else EmbeddedServer(run.path / LOGS / "server.log")
+        self.url = url or (self._server.url if self._server else "")
+        self._children: list[Child] = []
+
+    def __enter__(self) -> Household:
+        context: AbstractContextManager[object] = self._server or nullcontext()
+        context.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop_children()
+        if self._server:
+            self._server.stop()
+
+    def add(self, name: str, *arguments: str) -> Child:
+        """Start a child that is kept alive from now on."""
+        child = Child(arguments, self.url, self._run.path / LOGS / f"{name}.log")
+        self._children.append(child)
+        return child
+
+    def add_workers(self, count: int) -> None:
+        for n in range(1, count + 1):
+            self.add(f"worker-{n}", "worker", "--run-id", self._run.id, "--name", f"worker-{n}")
+
+    def tend(self) -> None:
+        """Start again whatever has died. To be called often."""
+        if self._server and not self._server.is_running():
+            self._report("the embedded server died and is started again")
+            self._server.start()
+        for child in self._children:
+            child.revive(self._report)
+
+    def stop_children(self) -> None:
+        for child in self._children:
+            child.ask_to_stop()
+        for child in self._children:
+            child.wait()
+        self._children.clear()
+
+
+def _cause(exit_code: int) -> str:
+    if exit_code < 0:
+        return signal.Signals(-exit_code).name
+    return f"exit code {exit_code}"
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text("utf-8", errors="replace").strip().splitlines() if log.exists() else []
+    return f"its last words: {lines[-1]}" if lines else "it said nothing"

@@ -1,0 +1,283 @@
+"""Verification: is a run what it claims to be?
+
+verify
+  read        the ledger: is its chain unbroken, is every game there, with the snapshot it must have
+              the checkpoints: is each whole, and does the ledger lead to it
+  choose      checkpoints cut the run into segments; some of them, at random, and part of one more
+  recompute   play and fold the chosen games again: the deltas must be those of the ledger, and the
+              state at the end of a segment that of its checkpoint, byte by byte
+
+Reading shows that nothing was changed afterwards by accident or without care. Only recomputing shows
+that the games were played at all: a forger can make a ledger of anything, but not one that the games
+agree with.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rejoinder.actor import Actor
+from rejoinder.cfr.table import Table, table_of
+from rejoinder.jit import KERNEL_VERSION
+from rejoinder.ledger import RECORD, first_break, head_after, record
+from rejoinder.rundir import Checkpoint, DamagedError, RunDir, RunError
+from rejoinder_learner.state import Learner, Played
+
+
+class Problem(NamedTuple):
+    """Something that is not as it must be."""
+
+    part: str  # of the run: "ledger", "checkpoint" or "recomputation"
+    game: int  # where: the number of games folded before
+    what: str
+
+
+@dataclass
+class Verification:
+    """What is known of a run so far."""
+
+    run: RunDir
+    records: Any  # the ledger
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what a person should know beside them
+    checkpoints: int = 0  # that are kept, good or bad
+    starts: list[int] = field(default_factory=lambda: [0])  # games after which the state is known
+    playable: int = 0  # games of the ledger that can be played again
+    recomputed: int = 0  # games
+    not_checkable: int = 0  # games whose snapshot could not be had (unordered mode only)
+
+    @property
+    def holds(self) -> bool:
+        return not self.problems
+
+    def object(self, part: str, game: int, what: str) -> None:
+        self.problems.append(Problem(part, game, what))
+
+
+def verify(
+    run: RunDir, *, sample: float, seed: int, on_game: Callable[[int], None] = lambda _: None
+) -> Verification:
+    """All of it in one go."""
+    found = read(run)
+    recompute(found, choose(found, sample, seed), on_game)
+    return found
+
+
+def read(run: RunDir) -> Verification:
+    """Check what is written, without playing a game."""
+    checkpoints = run.checkpoint_games()  # first: a trainer at work extends the ledger before them
+    found = Verification(run, run.ledger(), playable=len(run.ledger()))
+    if not checkpoints and not len(found.records):
+        raise RunError(f"{run.path} has neither games nor checkpoints yet: nothing to verify")
+    _check_ledger(found)
+    kernels = {session.get("kernel") for session in run.sessions()} - {None}
+    for games in checkpoints:
+        if checkpoint := _check_checkpoint(found, games):
+            kernels.add(checkpoint.kernel)
+    _check_ends(found, checkpoints)
+    if others := sorted(kernels - {KERNEL_VERSION}):
+        found.notes.append(
+            f"the run was made, at least in part, by kernels {', '.join(others)}; these are "
+            f"{KERNEL_VERSION}, so a difference in recomputed games may be due to that"
+        )
+    return found
+
+
+def choose(found: Verification, sample: float, seed: int) -> list[range]:
+    """A share of all games, as segments in random order and the beginning of one more."""
+    bounds = [start for start in found.starts if start < found.playable] + [found.playable]
+    segments = [range(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    random.Random(seed).shuffle(segments)
+    left, chosen = math.ceil(sample * found.playable), []
+    for segment in segments:
+        if left > 0:
+            chosen.append(segment[:left])
+            left -= len(chosen[-1])
+    return sorted(chosen, key=lambda games: games.start)
+
+
+def recompute(
+    found: Verification, chosen: Sequence[range], on_game: Callable[[int], None] = lambda _: None
+) -> None:
+    """Play and fold the chosen games again, and compare."""
+    replay = _Replay(found, chosen)
+    done = 0
+    on_game(done)
+    for games in chosen:
+        before = done
+
+        def on_this_game(n: int, before: int = before) -> None:
+            on_game(before + n)
+
+        try:
+            replay.segment(games, on_this_game)
+        except ValueError as error:
+            what = f"cannot be continued, its parts do not belong together: {error}"
+            found.object("checkpoint", games.start, what)
+        done += len(games)
+        on_game(done)
+
+
+def _check_ledger(found: Verification) -> None:
+    """The chain, and that every record is one that the contract allows."""
+    config, records = found.run.config, found.records
+    broken = first_break(records, config.fingerprint)
+    if broken is not None:
+        found.object("ledger", broken, "its record does not follow from the one before")
+    n, game, version = np.arange(len(records)), records["game"], records["version"]
+    if config.order == "index":
+        wrong_game = game != n
+        wrong_version = version != np.maximum(0, n // config.batch - config.lag)
+        asked = "the contract asks for"
+    else:
+        twice = np.ones(len(records), bool)
+        twice[np.unique(game, return_index=True)[1]] = False
+        end = np.minimum((n // config.batch + config.lag + 1) * config.batch, config.games)
+        wrong_game, wrong_version = twice | (game >= end), version > n // config.batch
+        asked = "there were only versions up to"
+    if wrong_game.any():
+        first = int(wrong_game.argmax())
+        again = ", which was folded before" if game[first] in game[:first] else ""
+        what = f"the ledger has game {game[first]} as number {first} of the games folded{again}"
+        found.object("ledger", first, what)
+    if wrong_version.any():
+        first = int(wrong_version.argmax())
+        newest = config.version_for(first) if config.order == "index" else first // config.batch
+        what = f"it was played with snapshot version {version[first]}; {asked} {newest}"
+        found.object("ledger", first, what)
+    if config.order == "arrival" and (wrong := wrong_game | wrong_version).any():
+        found.playable = int(wrong.argmax())  # what such a record asks for cannot be played
+
+
+def _check_checkpoint(found: Verification, games: int) -> Checkpoint | None:
+    """One checkpoint by itself, and whether the ledger leads to it."""
+    run, records, fingerprint = found.run, found.records, found.run.config.fingerprint
+    try:
+        checkpoint = run.checkpoint(games)
+    except DamagedError as error:
+        if games in run.checkpoint_games():  # not removed by a trainer in the meantime
+            found.checkpoints += 1
+            found.object("checkpoint", games, f"is damaged: {error}")
+        return None
+    found.checkpoints += 1
+    if games > len(records):
+        return checkpoint  # that the ledger is too short is said once, for all of them
+    heads = {games: checkpoint.head}
+    heads |= {v * run.config.batch: part.head for v, part in checkpoint.snapshots.items()}
+    heads |= {n: part.head for n, part in checkpoint.evaluations.items()}
+    if wrong := [n for n in heads if heads[n] != head_after(records, n, fingerprint)]:
+        of = "" if wrong[0] == games else f" (policies after {wrong[0]} games)"
+        found.object("checkpoint", games, f"belongs to another history than the ledger's{of}")
+    elif games:
+        found.starts.append(games)
+    return checkpoint
+
+
+def _check_ends(found: Verification, checkpoints: list[int]) -> None:
+    """Ledger and checkpoints must end together, but for what a crash explains."""
+    games, newest = len(found.records), max(checkpoints, default=0)
+    if games < newest:
+        found.object("ledger", games, f"it ends here, before the checkpoint at game {newest}")
+    elif games > newest and games >= found.run.config.games:
+        what = "is missing, though the ledger says that the run is finished (--resume makes it)"
+        found.object("checkpoint", games, what)
+    elif games > newest:
+        found.notes.append(
+            f"the ledger goes on for {games - newest:,} games after the newest checkpoint; "
+            "--resume plays them again"
+        )
+
+
+class _Replay:
+    """Plays games of the ledger again, segment by segment."""
+
+    def __init__(self, found: Verification, chosen: Sequence[range]) -> None:
+        self._found, self._records = found, found.records
+        self._run, self._config = found.run, found.run.config
+        self._in_order = self._config.order == "index"
+        self._actor = Actor(self._config)
+        # Unordered mode: the snapshots that games still to come were played with, by version.
+        self._snapshots: dict[int, Table] = {}
+        self._last_use: dict[int, int] = {}
+        if not self._in_order:
+            versions = self._records["version"]
+            self._last_use = {int(versions[n]): n for games in chosen for n in games}
+
+    def segment(self, games: range, on_game: Callable[[int], None]) -> None:
+        """Replay games from a checkpoint on, until one of them is wrong."""
+        start = self._run.checkpoint(games.start) if games.start else None
+        learner = Learner(self._config, start)
+        complete = True  # no game was left out, so the learner's state is known
+        self._keep_snapshots(learner)
+        for n in games:
+            game, version = self._asked_for(n)
+            policy = learner.policy_at(version) if self._in_order else self._snapshots.get(version)
+            if policy is None:
+                self._found.not_checkable += 1
+                complete = False
+            else:
+                delta = self._actor.play(game, policy)
+                self._found.recomputed += 1
+                if not self._is_as_recorded(n, Played(game, version, delta)):
+                    self._snapshots.clear()
+                    return
+                if complete:
+                    learner.fold_all([Played(game, version, delta)])
+                    self._keep_snapshots(learner)
+            on_game(n + 1 - games.start)
+        if complete and games.stop in self._found.starts:
+            self._compare(learner.checkpoint(), self._run.checkpoint(games.stop))
+
+    def _asked_for(self, n: int) -> tuple[int, int]:
+        """The game and the version of record n; in order they follow from n alone."""
+        if self._in_order:
+            return n, self._config.version_for(n)
+        return int(self._records["game"][n]), int(self._records["version"][n])
+
+    def _keep_snapshots(self, learner: Learner) -> None:
+        """Unordered: a game may use an older snapshot than the learner keeps for itself."""
+        if self._in_order:
+            return
+        for version in [v for v in self._snapshots if self._last_use[v] < learner.games]:
+            del self._snapshots[version]
+        for games in learner.snapshots():
+            version = games // self._config.batch
+            if version not in self._snapshots and self._last_use.get(version, -1) >= learner.games:
+                table = learner.policy_at(version)
+                self._snapshots[version] = table_of(table.rows[: table.size[0]])
+
+    def _is_as_recorded(self, n: int, played: Played) -> bool:
+        made = np.frombuffer(record(b"", *played), RECORD)[0]
+        if (made["delta"] == self._records["delta"][n]).all():
+            return True
+        self._found.object(
+            "recomputation", n, f"playing game {played.game} gives another delta than the ledger's"
+        )
+        return False
+
+    def _compare(self, made: Checkpoint, kept: Checkpoint) -> None:
+        """The state that the games have led to, and the one that was kept."""
+        parts = {"the table": (made.rows, kept.rows)}
+        for version, snapshot in made.snapshots.items():
+            parts[f"snapshot {version}"] = (snapshot.rows, kept.snapshots[version].rows)
+        for name, (ours, theirs) in parts.items():
+            if ours.tobytes() != theirs.tobytes():
+                self._snapshots.clear()
+                what = (
+                    f"{name} of the checkpoint is not what the games since the checkpoint before "
+                    f"lead to: {_difference(ours, theirs)}"
+                )
+                self._found.object("recomputation", made.games, what)
+
+
+def _difference(ours: Any, theirs: Any) -> str:
+    if len(ours) != len(theirs):
+        return f"it has {len(theirs)} rows, not {len(ours)}"
+    row = next(i for i in range(len(ours)) if ours[i].tobytes() != theirs[i].tobytes())
+    return f"row {row} is the first that differs"
