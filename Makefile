@@ -21,10 +21,7 @@ $(STAMP): pyproject.toml
 
 # The target makes its run anew each time; runs of your own go elsewhere (--run).
 train: setup ## run the paper's experiment and leave a report
-	$(BIN)/rejoinder train paper --run runs/make-train --overwrite
-	$(BIN)/rejoinder eval runs/make-train --opponent random
-	$(BIN)/rejoinder eval runs/make-train --opponent risk-aware
-	$(BIN)/rejoinder report runs/make-train
+	$(BIN)/rejoinder train paper --run runs/make-train --overwrite --report
 
 test: setup check ## lint, type-check and run all the tests
 	$(BIN)/python -m pytest
@@ -37,9 +34,11 @@ check: setup ## lint, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup ## side-by-side speed against OpenSpiel, and the engine's own
+bench: setup ## speed side by side: against OpenSpiel, the engine's, the runtime's, the learner's
 	$(BIN)/rejoinder bench openspiel
 	$(BIN)/rejoinder bench kernel
+	$(BIN)/rejoinder bench runtime
+	$(BIN)/rejoinder bench learner
 
 clean: ## remove .venv, caches and build products (not runs/)
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

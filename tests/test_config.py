@@ -32,10 +32,18 @@ OTHER_LEARNING = {
     "decay": 0.99,
     "averaging": "linear",
     "buffer_size": 4,
+    "order": "arrival",
     "batch": 7,
     "lag": 0,
 }
-OTHER_REPORTING = {"games": 5, "eval_every": 3, "eval_games": 10, "checkpoint_every": 2}
+OTHER_REPORTING = {
+    "games": 5,
+    "eval_every": 3,
+    "eval_games": 10,
+    "checkpoint_every": 2,
+    "checkpoints_kept": 3,
+    "audit": 0.5,
+}
 
 
 def test_every_shipped_config_loads_and_says_what_it_is() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import os
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,22 +19,64 @@ from rejoinder import rundir
 from rejoinder.cfr.policy import policy_dtype
 from rejoinder.cfr.rollout import row_dtype
 from rejoinder.config import RunConfig, make_config
-from rejoinder.rundir import Checkpoint, RunDir, RunError, digest, is_run, needed_versions
+from rejoinder.ledger import RECORD, genesis, head_after, record
+from rejoinder.rundir import (
+    Checkpoint,
+    Policies,
+    RunDir,
+    RunError,
+    digest,
+    is_run,
+    needed_versions,
+    thinned,
+)
 
 KUHN = make_config({"game": "kuhn", "batch": 2, "lag": 1, "buffer_size": 3})
 
 
-def checkpoint(games: int, rows: int = 5, config: RunConfig = KUHN) -> Checkpoint:
+def policies(point: int, rows: int) -> Policies:
+    made = np.zeros(rows, policy_dtype(2))
+    made["key"] = np.arange(rows) + 1
+    made["policy"] = point + 0.25
+    return Policies(hashlib.sha256(f"{point}".encode()).digest(), made)
+
+
+def checkpoint(
+    games: int, rows: int = 5, config: RunConfig = KUHN, evaluations: tuple[int, ...] = ()
+) -> Checkpoint:
     """Numbers that are all different, so that a misplaced byte shows."""
     table = np.zeros(rows, row_dtype(2, config.kept_policies))
     table["key"] = np.arange(rows) + 1
     table["regret"] = games + np.arange(2 * rows).reshape(rows, 2) / 7
-    policies = {}
-    for version in needed_versions(config, games):
-        policies[version] = np.zeros(rows, policy_dtype(2))
-        policies[version]["key"] = table["key"]
-        policies[version]["policy"] = version + 0.25
-    return Checkpoint(games, table, policies)
+    return Checkpoint(
+        games,
+        head_after(LEDGER, games, config.fingerprint) if games <= len(LEDGER) else bytes(32),
+        table,
+        {version: policies(version, rows) for version in needed_versions(config, games)},
+        {games: policies(1000 + games, rows) for games in evaluations},
+    )
+
+
+def chain(games: int, config: RunConfig = KUHN) -> bytes:
+    """A ledger of so many games."""
+    head, records = genesis(config.fingerprint), b""
+    for game in range(games):
+        records += record(head, game, config.version_for(game), f"delta of game {game}".encode())
+        head = records[-32:]
+    return records
+
+
+LEDGER = np.frombuffer(chain(40), RECORD)
+
+
+def everything(made: Checkpoint) -> list[object]:
+    """A checkpoint as plain data, to compare every byte of it."""
+    parts = {
+        **{f"snapshot {v}": s for v, s in made.snapshots.items()},
+        **{f"evaluation {g}": e for g, e in made.evaluations.items()},
+    }
+    plain = {name: (part.head, part.rows.tobytes()) for name, part in parts.items()}
+    return [made.games, made.head, made.kernel, made.rows.tobytes(), plain]
 
 
 def make_run(path: Path, *games: int) -> RunDir:
@@ -41,14 +87,25 @@ def make_run(path: Path, *games: int) -> RunDir:
 
 
 def test_a_checkpoint_round_trip(tmp_path: Path) -> None:
-    make_run(tmp_path / "run", 7)
+    run = make_run(tmp_path / "run")
+    run.save(checkpoint(7, evaluations=(3, 6)))
     read = RunDir.open(tmp_path / "run").result()
-    written = checkpoint(7)
     assert read.games == 7
-    assert read.rows.tobytes() == written.rows.tobytes()
     assert read.snapshots.keys() == {2, 3}
-    assert all(read.snapshots[v].tobytes() == written.snapshots[v].tobytes() for v in (2, 3))
+    assert read.evaluations.keys() == {3, 6}
+    assert everything(read) == everything(checkpoint(7, evaluations=(3, 6)))
     assert RunDir.open(tmp_path / "run").config == KUHN
+
+
+def test_a_run_keeps_its_id_and_no_other_has_it(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name / "My run: 1") for name in ("a", "b")]
+    assert runs[0].id != runs[1].id
+    assert all(run.id.startswith("My-run-1-") for run in runs)
+    assert [RunDir.open(run.path).id for run in runs] == [run.id for run in runs]
+    path = tmp_path / "a/My run: 1/config.json"
+    path.write_text(path.read_text().replace(runs[0].id, "*"))
+    with pytest.raises(RunError, match="its id is not one that a run gets"):
+        RunDir.open(tmp_path / "a/My run: 1")
 
 
 def test_an_empty_table_can_be_saved(tmp_path: Path) -> None:
@@ -57,10 +114,41 @@ def test_an_empty_table_can_be_saved(tmp_path: Path) -> None:
     assert len(run.result().rows) == 0
 
 
-def test_only_the_last_few_checkpoints_are_kept(tmp_path: Path) -> None:
-    make_run(tmp_path / "run", 1, 2, 3, 4, 5)
-    kept = sorted(p.name for p in (tmp_path / "run" / "checkpoints").iterdir())
-    assert kept == ["00000003", "00000004", "00000005"]
+def test_the_newest_checkpoints_are_kept_and_the_older_ones_thinned(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path / "run", KUHN.model_copy(update={"checkpoints_kept": 5}))
+    for games in range(1, 13):
+        run.save(checkpoint(games))
+        assert run.checkpoint_games()[-3:] == list(range(max(1, games - 2), games + 1))
+    assert run.checkpoint_games() == [4, 8, 10, 11, 12]
+
+
+@given(
+    steps=st.lists(st.integers(1, 1_000), max_size=60),
+    kept=st.integers(3, 20),
+)
+def test_thinning_drops_only_what_is_too_many_and_never_the_newest(
+    steps: list[int], kept: int
+) -> None:
+    games = np.cumsum(steps).tolist() if steps else []
+    dropped = thinned(games, kept)
+    assert len(dropped) == len(set(dropped)) == max(0, len(games) - kept)
+    assert set(dropped) <= set(games[:-3])
+
+
+@given(
+    every=st.sampled_from([1, 7, 250]), saves=st.integers(1, 400), kept=st.sampled_from([3, 8, 16])
+)
+def test_thinned_checkpoints_stay_evenly_spread(every: int, saves: int, kept: int) -> None:
+    """Save after save: the widest gap is within a small factor of what even spacing gives."""
+    games: list[int] = []
+    for n in range(1, saves + 1):
+        games.append(n * every)
+        games = [g for g in games if g not in thinned(games, kept)]
+        assert len(games) == min(n, kept)
+    assert games[-3:] == [n * every for n in range(max(1, saves - 2), saves + 1)]
+    if kept > 3:
+        widest = max(after - before for before, after in pairwise([0, *games]))
+        assert widest <= max(2 * every, 3 * every * saves / (kept - 3))
 
 
 def test_checkpoints_are_ordered_by_number_not_by_name(tmp_path: Path) -> None:
@@ -199,19 +287,14 @@ def test_no_flipped_byte_goes_unnoticed(tmp_path: Path, data: st.DataObject) -> 
     """Whatever byte of whatever file is changed: what is read is what was written, or refused."""
     path = tmp_path / "run"
     run = RunDir.open(path) if is_run(path) else make_run(path)
-    run.save(checkpoint(7))
+    run.save(checkpoint(7, evaluations=(4,)))
     folder = path / "checkpoints/00000007"
     file = folder / data.draw(st.sampled_from(sorted(os.listdir(folder))))
     content = bytearray(file.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     file.write_bytes(content)
     read = run.newest_checkpoint()
-    written = checkpoint(7)
-    assert read is None or (
-        read.rows.tobytes() == written.rows.tobytes()
-        and [s.tobytes() for s in read.snapshots.values()]
-        == [s.tobytes() for s in written.snapshots.values()]
-    )
+    assert read is None or everything(read) == everything(checkpoint(7, evaluations=(4,)))
 
 
 def test_a_save_that_fails_leaves_the_older_checkpoints(
@@ -265,11 +348,19 @@ def test_a_changed_config_is_noticed(tmp_path: Path) -> None:
         RunDir.open(tmp_path / "run")
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format":1,"fingerprint":"","config":3}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format":2,"fingerprint":"","config":3}'])
 def test_a_config_that_is_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(RunError, match="not the config of a run"):
         RunDir.open(tmp_path)
+
+
+def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
+    make_run(tmp_path / "run")
+    path = tmp_path / "run/config.json"
+    path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
+    with pytest.raises(RunError, match="format 1 is unknown; this reads 2"):
+        RunDir.open(tmp_path / "run")
 
 
 def test_no_run_there(tmp_path: Path) -> None:
@@ -290,12 +381,33 @@ def test_only_runs_are_removed_and_only_what_they_wrote(tmp_path: Path) -> None:
         rundir.remove_run(tmp_path)
     with pytest.raises(RunError, match="not empty and not a run"):
         RunDir.create(tmp_path, KUHN)
-    run = make_run(tmp_path / "run", 5)
-    run.append_metrics({"games": 5})
+    write_everything(tmp_path / "run")
     (tmp_path / "run/notes.txt").write_text("mine")
     rundir.remove_run(tmp_path / "run")
     assert os.listdir(tmp_path / "run") == ["notes.txt"]
     assert not is_run(tmp_path / "run")
+
+
+def test_nothing_is_left_of_a_removed_run(tmp_path: Path) -> None:
+    write_everything(tmp_path / "run")
+    rundir.remove_run(tmp_path / "run")
+    assert os.listdir(tmp_path) == []
+
+
+def write_everything(path: Path) -> None:
+    """All that a run can write, and what a crash can leave."""
+    run = make_run(path, 5)
+    with run.locked():
+        run.begin_session(from_game=0)
+        run.append_metrics({"games": 5})
+        run.extend_ledger(0, chain(5))
+        run.add_to_quarantine({"reason": "nonsense"})
+        run.write_status({"games": 5})
+    (path / rundir.REPORT).write_text("<html>")
+    (path / rundir.LOGS).mkdir()
+    (path / rundir.LOGS / "worker-1.log").write_text("hello")
+    (path / ".temporary-1-status.json").write_text("{")
+    (path / ".temporary-1-00000007").mkdir()
 
 
 def test_metrics_survive_a_line_cut_short(tmp_path: Path) -> None:
@@ -308,6 +420,169 @@ def test_metrics_survive_a_line_cut_short(tmp_path: Path) -> None:
     run.drop_metrics_after(20)
     run.append_metrics({"games": 25})
     assert [r["games"] for r in run.metrics()] == [10, 20, 25]
+
+
+def test_a_line_after_one_cut_short_is_not_lost(tmp_path: Path) -> None:
+    """A full disk takes half a line; what is written when there is room again stands alone."""
+    run = make_run(tmp_path / "run")
+    for name, write, read in (
+        ("metrics.jsonl", run.append_metrics, run.metrics),
+        ("quarantine.jsonl", run.add_to_quarantine, run.quarantine),
+    ):
+        write({"games": 10})
+        with (run.path / name).open("a") as file:
+            file.write('{"games":20,"me')
+        write({"games": 20})
+        write({"games": 30})
+        assert read() == [{"games": 10}, {"games": 20}, {"games": 30}]
+
+
+def test_metrics_of_one_game_index_are_one_record(tmp_path: Path) -> None:
+    """Win rates come later than statistics, and not always in the order of the games."""
+    run = make_run(tmp_path / "run")
+    for part in (
+        {"games": 20, "mer": 0.5},
+        {"games": 10, "mer": 0.7},
+        {"games": 10, "win_rates": {"random": 1}},
+        {"games": 20, "mer": 0.25},
+        {"mer": 9},
+        {"games": "30"},
+    ):
+        run.append_metrics(part)
+    expected = [{"games": 10, "mer": 0.7, "win_rates": {"random": 1}}, {"games": 20, "mer": 0.25}]
+    assert run.metrics() == expected
+    run.drop_metrics_after(20)
+    assert run.metrics() == expected
+    run.drop_metrics_after(19)
+    assert run.metrics() == expected[:1]
+
+
+def test_the_ledger_gives_way_from_where_it_is_extended(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    assert len(run.ledger()) == 0
+    whole = chain(10)
+    run.extend_ledger(0, whole[: 4 * RECORD.itemsize])
+    run.extend_ledger(4, whole[4 * RECORD.itemsize :])
+    assert run.ledger().tobytes() == whole
+    run.extend_ledger(7, b"")
+    assert run.ledger().tobytes() == whole[: 7 * RECORD.itemsize]
+    run.extend_ledger(3, whole[3 * RECORD.itemsize : 5 * RECORD.itemsize])
+    assert run.ledger().tobytes() == whole[: 5 * RECORD.itemsize]
+
+
+def test_the_ledger_never_has_a_gap(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    run.extend_ledger(0, chain(4))
+    with pytest.raises(RunError, match=r"ledger.bin is shorter than the 5 games before"):
+        run.extend_ledger(5, b"x" * RECORD.itemsize)
+    assert run.ledger().tobytes() == chain(4)
+
+
+def test_a_record_cut_short_is_not_read_and_gives_way(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    path, whole = tmp_path / "run/ledger.bin", chain(5)
+    path.write_bytes(whole[:-1])
+    assert run.ledger().tobytes() == whole[: 4 * RECORD.itemsize]
+    run.extend_ledger(4, whole[4 * RECORD.itemsize :])
+    assert path.read_bytes() == whole
+
+
+def ledger_run(path: Path) -> RunDir:
+    run = make_run(path, 2, 5, 8)
+    run.extend_ledger(0, chain(10))
+    return run
+
+
+def test_the_newest_checkpoint_that_the_ledger_leads_to(tmp_path: Path) -> None:
+    run = ledger_run(tmp_path / "run")
+    for most, games in ((None, 8), (8, 8), (7, 5), (5, 5), (2, 2)):
+        found = run.supported_checkpoint(pytest.fail, most)
+        assert found is not None
+        assert found.games == games
+    assert run.supported_checkpoint(pytest.fail, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("records", "games", "reasons"),
+    [
+        (7, 5, ["game 8 .* the ledger ends at game 7"]),
+        (5, 5, ["game 8 .* ends at game 5"]),
+        (3, 2, ["game 8 .* ends at game 3", "game 5 .* ends at game 3"]),
+        (1, None, ["game 8", "game 5", "game 2 .* ends at game 1"]),
+    ],
+)
+def test_a_short_ledger_supports_older_checkpoints(
+    tmp_path: Path, records: int, games: int | None, reasons: list[str]
+) -> None:
+    run = ledger_run(tmp_path / "run")
+    run.extend_ledger(records, b"")
+    told: list[str] = []
+    found = run.supported_checkpoint(told.append)
+    assert (found.games if found else None) == games
+    assert len(told) == len(reasons)
+    for said, reason in zip(told, reasons, strict=True):
+        assert re.search(reason, said)
+
+
+def test_a_checkpoint_of_another_history_is_not_used(tmp_path: Path) -> None:
+    run = ledger_run(tmp_path / "run")
+    other = bytearray(chain(10))
+    other[8 * RECORD.itemsize - 1] ^= 1  # the head after game 8
+    run.extend_ledger(0, bytes(other))
+    told: list[str] = []
+    found = run.supported_checkpoint(told.append)
+    assert found is not None
+    assert found.games == 5
+    assert told == [
+        f"the checkpoint at game 8 of {run.path} is not used: the ledger tells of another history"
+    ]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"half a record"])
+def test_without_its_ledger_a_run_is_not_begun_again_behind_ones_back(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    run = ledger_run(tmp_path / "run")
+    if content is None:
+        (run.path / "ledger.bin").unlink()
+    else:
+        (run.path / "ledger.bin").write_bytes(content)
+    with pytest.raises(RunError, match=r"ledger.bin is missing.* start again with --overwrite"):
+        run.supported_checkpoint()
+    assert run.result().games == 8  # it can still be read
+
+
+def test_a_new_run_needs_no_ledger(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    assert run.supported_checkpoint(pytest.fail) is None
+    run.save(checkpoint(0, rows=0))
+    found = run.supported_checkpoint(pytest.fail)
+    assert found is not None
+    assert found.games == 0
+
+
+def test_the_quarantine_keeps_messages_until_it_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path / "run")
+    assert run.quarantine() == []
+    monkeypatch.setattr(rundir, "QUARANTINE_BYTES", 100)
+    for n in range(4):
+        run.add_to_quarantine({"reason": f"wrong {n}", "message": "x" * 60})
+    assert [record["reason"] for record in run.quarantine()] == [f"wrong {n}" for n in range(4)]
+    assert ["message" in record for record in run.quarantine()] == [True, True, False, False]
+
+
+def test_the_status_is_the_last_one_written(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    assert run.status() == {}
+    run.write_status({"games": 1, "state": "training"})
+    run.write_status({"games": 2})
+    assert run.status() == {"games": 2}
+    assert not list(run.path.glob(".temporary-*"))
+    for damaged in (b"", b"[]", b'{"games": 3', b"\xff\xfe"):
+        (run.path / "status.json").write_bytes(damaged)
+        assert run.status() == {}
 
 
 def test_provenance_says_what_ran(tmp_path: Path) -> None:
@@ -342,3 +617,21 @@ def test_saving_again_what_is_there_leaves_it_alone(tmp_path: Path) -> None:
     found = run.newest_checkpoint()
     assert found is not None
     assert found.games == 6
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        checkpoint(6, evaluations=(4,)),
+        checkpoint(6, rows=4),
+        dataclasses.replace(checkpoint(6), head=b"h" * 32),
+        dataclasses.replace(checkpoint(6), kernel="others"),
+    ],
+    ids=["evaluations", "rows", "head", "kernel"],
+)
+def test_saving_something_else_in_its_place_replaces_it(tmp_path: Path, other: Checkpoint) -> None:
+    run = make_run(tmp_path / "run", 6)
+    run.save(other)
+    assert everything(run.result()) == everything(other)
+    run.save(checkpoint(6))
+    assert everything(run.result()) == everything(checkpoint(6))

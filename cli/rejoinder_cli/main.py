@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from rejoinder_cli.commands import (
     bench,
+    chaos,
     clean,
     digest,
     evaluate,
@@ -27,6 +28,7 @@ from rejoinder_cli.commands import (
     status,
     train,
     up,
+    verify,
     worker,
 )
 
@@ -83,6 +85,8 @@ app.command("eval")(evaluate.evaluate)
 app.command("exploit")(exploit.exploit)
 app.command("play")(play.play)
 app.command("digest")(digest.digest)
+app.command("verify")(verify.verify)
+app.command("chaos")(chaos.chaos)
 app.command("report")(report.report)
 app.command("bench")(bench.bench)
 

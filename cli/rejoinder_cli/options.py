@@ -38,6 +38,9 @@ RedisOption = Annotated[
         help="An existing server: redis://, rediss:// (TLS) or unix://; default: one of its own.",
     ),
 ]
+PatienceOption = Annotated[
+    float, typer.Option(min=0, help="Seconds that a lost server may stay away.")
+]
 ModeOption = Annotated[
     Mode,
     typer.Option(
@@ -71,6 +74,14 @@ def read_config(config: str, mode: Mode, changed: list[str]) -> RunConfig:
     if mode != "unordered" and loaded.order == "arrival":
         raise ValueError(f"order: 'arrival' is what --mode unordered is for, not --mode {mode}")
     return loaded
+
+
+def check_server(redis: str | None) -> None:
+    """Refuse a server that cannot be used before anything else is done."""
+    if redis is not None:
+        from rejoinder.bus import connect
+
+        connect(redis).close()
 
 
 def run_path(config: str, run: Path | None) -> Path:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 
-from rejoinder.bus import Bus, Order
+from rejoinder.bus import Bus, Order, job_name
 from rejoinder.config import RunConfig
 from rejoinder.jit import KERNEL_VERSION
 from rejoinder.ledger import SnapshotId
@@ -18,7 +19,9 @@ from rejoinder.wire import Codec, Evaluation, EvaluationLease
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner
 
-PATIENCE = 5.0  # seconds after which an evaluation that a worker has taken is given to another
+# Seconds after which an evaluation that a worker has taken is given to another one, too; twice as
+# many each time, so that long matches do not end up with every worker.
+PATIENCE = 4.0
 
 
 class Evaluations:
@@ -31,10 +34,12 @@ class Evaluations:
         self._publisher = publisher
         self.waiting: dict[int, Policies] = {}  # by games
         self._jobs: dict[int, str] = {}
+        self._orders: Counter[int] = Counter()  # how often each was ordered
         self._taken: dict[int, float] = {}  # when they were seen to have left the queue
 
     def start_again(self) -> None:
         """The server may know nothing of those that are waiting."""
+        self._orders.clear()
         for games in self.waiting:
             self._order(games)
 
@@ -48,8 +53,11 @@ class Evaluations:
         games = evaluation.snapshot.games
         if games not in self.waiting or self.waiting[games].head != evaluation.snapshot.head:
             return False
-        del self.waiting[games]
+        # The server first: if it is away, the evaluation is still waited for and ordered again.
+        self._bus.withdraw([self._jobs[games]])
         self._bus.drop_snapshots([games], "evaluation")
+        del self.waiting[games]
+        self._orders.pop(games)
         return True
 
     def order_late_ones_again(self, queued: set[str]) -> None:
@@ -57,17 +65,27 @@ class Evaluations:
         for games in self.waiting:
             if self._jobs[games] in queued:
                 self._taken.pop(games, None)
-            elif now - self._taken.setdefault(games, now) > PATIENCE:
+            elif now - self._taken.setdefault(games, now) > PATIENCE * 2 ** (
+                self._orders[games] - 1
+            ):
                 self._order(games)
 
     def refused(self, job: str) -> None:
+        """A worker could not do it: give it to another one."""
         for games in [n for n in self.waiting if self._jobs.get(n) == job]:
             self._order(games)
+
+    def worthless(self, evaluation: Evaluation) -> None:
+        """A result that cannot be used: have it made by another worker."""
+        if evaluation.snapshot.games in self.waiting:
+            self._order(evaluation.snapshot.games)
 
     def _order(self, games: int) -> None:
         name = SnapshotId(games, self.waiting[games].head)
         self._publisher.publish_for_evaluation(name, self.waiting[games].rows)
-        job = self._jobs[games] = f"{self._bus.run}-evaluation-{games}-{secrets.token_hex(4)}"
+        job = job_name(self._bus.run, f"evaluation-{games}-{secrets.token_hex(4)}")
+        self._jobs[games] = job
+        self._orders[games] += 1
         message = EvaluationLease(name, self._config.eval_games, KERNEL_VERSION)
         self._bus.enqueue([Order(job, self._codec.encode(message), f"evaluation at game {games}")])
         self._taken.pop(games, None)

@@ -28,6 +28,7 @@ class Inbox:
     def __init__(self, config: RunConfig) -> None:
         self._config = config
         self._in_order = config.order == "index"
+        self.first_from: dict[str, int] = {}  # worker → games folded before its first one
         self.duplicates = 0  # games that came once more than needed
         self.stale = 0  # games played with a snapshot that is not, or no longer, the right one
 
@@ -38,14 +39,12 @@ class Inbox:
         self._beyond = set(folded)  # games after that one that are folded too
         self._close_gap()
         self.waiting: dict[int, Arrived] = {}
-        self.first_from: dict[str, int] = {}  # worker → games folded before its first one
+        # If the learner has gone back: what is still folded was brought by somebody all the same.
+        self.first_from = {w: n for w, n in self.first_from.items() if n < learner.games}
 
     def add(self, deltas: Deltas) -> list[int]:
         """Take what is new; returns those games. `WireError` if no worker could have sent this."""
-        last = deltas.first + len(deltas.counts) - 1
-        if last >= min(self._config.games, self._config.playable_before(self._learner.games)):
-            raise WireError(f"deltas: game {last} has not been leased yet")
-        if self._in_order and not self._made_with_the_right_snapshot(deltas, last):
+        if not self._fits(deltas):
             self.stale += len(deltas.counts)
             return []
         arrived = self.arrivals(deltas)
@@ -89,7 +88,7 @@ class Inbox:
 
     def contradiction(self, deltas: Deltas) -> list[Arrived]:
         """Two deltas of one game that are not the same: at least one of them is wrong."""
-        if self.waiting.keys().isdisjoint(deltas.games):
+        if self.waiting.keys().isdisjoint(deltas.games) or not self._fits(deltas):
             return []
         for game, arrived in self.arrivals(deltas).items():
             there = self.waiting.get(game)
@@ -106,12 +105,22 @@ class Inbox:
             del self.waiting[game]
         return games
 
-    def _made_with_the_right_snapshot(self, deltas: Deltas, last: int) -> bool:
+    def _fits(self, deltas: Deltas) -> bool:
+        """Whether they belong to this history, as far as it is known; `WireError` as in `add`."""
+        first, last = deltas.games[0], deltas.games[-1]
+        if deltas.snapshot.games > self._learner.games:
+            return False  # from before a fall, or a lie: that snapshot has not been taken yet
+        if last >= min(self._config.games, self._config.playable_before(self._learner.games)):
+            raise WireError(f"deltas: game {last} has not been leased yet")
         if last < self._first_missing:
             return True  # duplicates, whatever they were made with
-        versions = {self._config.version_for(game) for game in (deltas.first, last)}
-        wanted = self._learner.snapshots().get(min(versions) * self._config.batch)
-        return len(versions) == 1 and deltas.snapshot == wanted
+        known = self._learner.snapshots()
+        if self._in_order:
+            versions = {self._config.version_for(game) for game in (first, last)}
+            wanted = known.get(min(versions) * self._config.batch)
+            return len(versions) == 1 and deltas.snapshot == wanted
+        # Out of order an old snapshot will do; which ones there were is not remembered for ever.
+        return known.get(deltas.snapshot.games, deltas.snapshot) == deltas.snapshot
 
     def _close_gap(self) -> None:
         while self._first_missing in self._beyond:

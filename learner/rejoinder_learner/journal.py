@@ -73,6 +73,7 @@ class Journal:
                 f"the one at game {self.saved:,} holds"
             )
             return False
+        self._try_metrics()
         return True
 
     def save_last(self, learner: Learner, evaluations: Evaluations | None = None) -> None:
@@ -85,6 +86,13 @@ class Journal:
                 f"{self._run.path}: {error.strerror or error}; the one at game {self.saved:,} "
                 "holds, and --resume goes on from there"
             ) from None
+        try:
+            self._write_metrics()
+        except OSError as error:
+            raise RunError(
+                f"{len(self._metrics)} metrics could not be written to {self._run.path}: "
+                f"{error.strerror or error}; the checkpoint at game {self.saved:,} holds"
+            ) from None
 
     def _save(self, learner: Learner, evaluations: Evaluations) -> None:
         self._records += learner.take_records()
@@ -93,14 +101,17 @@ class Journal:
         self._run.save(checkpoint)
         self._ledger_from, self._records = learner.games, b""
         self.saved = learner.games
-        self._write_metrics()
 
     def _note(self, record: Mapping[str, Any]) -> None:
         self._metrics.append(record)
+        self._try_metrics()
+
+    def _try_metrics(self) -> None:
         try:
             self._write_metrics()
         except OSError as error:
-            self._report(f"metrics at game {record['games']:,}: {error.strerror}; kept for later")
+            games = self._metrics[0]["games"]
+            self._report(f"metrics at game {games:,}: {error.strerror or error}; kept for later")
 
     def _write_metrics(self) -> None:
         while self._metrics:

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Iterable
 
-from rejoinder.bus import Bus, Order
+from rejoinder.bus import Bus, Order, job_name
 from rejoinder.config import RunConfig
 from rejoinder.jit import KERNEL_VERSION
 from rejoinder.wire import Codec, Deltas, Lease
@@ -18,7 +18,9 @@ from rejoinder_learner.state import Learner
 class Leases:
     """The leases of one learner."""
 
-    def __init__(self, bus: Bus, codec: Codec, config: RunConfig, publisher: Publisher) -> None:
+    def __init__(
+        self, bus: Bus, codec: Codec, config: RunConfig, publisher: Publisher, workers: int = 1
+    ) -> None:
         self._bus = bus
         self._codec = codec
         self._config = config
@@ -26,7 +28,7 @@ class Leases:
         self._prefix = ""
         self._planner = Planner(config, config.games)
         self.repeated = 0  # games that were leased more than once
-        self.workers = 1  # how many there are to share the games
+        self.workers = workers  # how many there are to share the games
 
     @property
     def outstanding(self) -> int:
@@ -37,7 +39,7 @@ class Leases:
         self.repeated += self._planner.outstanding
         self._learner = learner
         self._planner = Planner(self._config, self._config.games, start, done)
-        self._prefix = f"{self._bus.run}-{secrets.token_hex(4)}-"
+        self._prefix = job_name(self._bus.run, f"{secrets.token_hex(4)}-")
         self._bus.withdraw_all()
 
     def withdraw(self) -> None:
@@ -63,9 +65,13 @@ class Leases:
             lease = self._planner.leases.get(int(job.removeprefix(self._prefix)))
             self._again([lease] if lease else [])
 
+    def worthless(self, games: Iterable[int]) -> None:
+        """A worker has answered the leases of these games with what cannot be used."""
+        self._again(self._planner.holding(games))
+
     def lease_again(self, games: Iterable[int]) -> None:
         """Games whose deltas turned out to be worthless."""
-        made = self._planner.return_games(games)
+        made = self._planner.return_games(games, self.workers)
         self.repeated += sum(len(lease.games) for lease in made)
         self._enqueue(made, urgent=True)
 

@@ -15,6 +15,7 @@ The learner trusts the run directory and its own memory, never the server.
 from __future__ import annotations
 
 import base64
+import gc
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -52,6 +53,7 @@ class LearnerService:
         report: Report = lambda _: None,
         on_status: Callable[[Status], None] = lambda _: None,
         patience: float = PATIENCE,
+        workers: int = 1,  # that are going to come
         about: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._run, self._config, self._bus = run, run.config, bus
@@ -59,23 +61,23 @@ class LearnerService:
         self._patience, self._about = patience, about  # said with every status
         codec = self._codec = Codec(run.config)
         self._journal = Journal(run, report)
-        self._learner, self._unevaluated = self._journal.resume()
-        self._publisher = Publisher(bus, codec, self._learner)
-        self._leases = Leases(bus, codec, run.config, self._publisher)
+        self._publisher = Publisher(bus, codec)
+        self._leases = Leases(bus, codec, run.config, self._publisher, workers)
         self._evaluations = Evaluations(bus, codec, run.config, self._publisher)
         self._inbox = Inbox(run.config)
         self._auditor = Auditor(run.config)
         self._banned: set[str] = set()
         self._quarantined = 0
         self._rate, self._looked = Rate(), 0.0
-        self._metrics: dict[str, Any] = next(iter(run.metrics()[-1:]), {})
+        self._metrics: dict[str, Any] = {}  # the latest of each kind
 
     def serve(self) -> TrainResult:
         """Bring the run to its number of games; returns early when asked to stop."""
         with self._run.locked():
+            self._go_on_from(*self._journal.resume())
             self._run.begin_session(from_game=self._learner.games)
             warm_up(self._config)
-            self._go_on_from(self._learner, self._unevaluated)
+            gc.freeze()  # compiled code is a big heap that the collector need not search again
             self._keep_trying(self._establish)
             first, start = self._learner.games, time.perf_counter()
             while not self.finished and not self._should_stop():
@@ -105,9 +107,7 @@ class LearnerService:
             if isinstance(message, Deltas):
                 self._take(message)
             elif isinstance(message, Evaluation):
-                if self._evaluations.take(message):
-                    self._metrics = self._metrics | {"win_rates": message.win_rates}
-                    self._journal.win_rates(message.snapshot.games, message.win_rates)
+                self._take_evaluation(message)
             elif isinstance(message, Refusal):
                 self._mend(message)
             else:
@@ -117,14 +117,20 @@ class LearnerService:
 
     def _take(self, deltas: Deltas) -> None:
         if deltas.worker in self._banned:
-            missing = filter(self._inbox.is_missing, self._inbox.arrivals(deltas))
-            self._leases.lease_again(missing)
+            self._leases.worthless(deltas.games)
             return
         for arrived in self._inbox.contradiction(deltas):
             if self._auditor.is_wrong(self._learner, arrived):
                 self._expel(arrived)
         if deltas.worker not in self._banned:
             self._leases.arrived(self._inbox.add(deltas), deltas)
+
+    def _take_evaluation(self, evaluation: Evaluation) -> None:
+        if evaluation.worker in self._banned:
+            self._evaluations.worthless(evaluation)
+        elif self._evaluations.take(evaluation):
+            self._metrics = self._metrics | {"win_rates": evaluation.win_rates}
+            self._journal.win_rates(evaluation.snapshot.games, evaluation.win_rates)
 
     def _fold(self) -> None:
         """Fold what is next, stopping wherever something is to be measured or saved."""
@@ -167,6 +173,8 @@ class LearnerService:
                 raise RunError(f"another learner is at work on the run {self._bus.run}")
             time.sleep(0.05)
         self._announce(finished=False)
+        for worker in self._banned:
+            self._bus.ban(worker)
         self._publisher.start_again(self._learner)
         self._leases.start_again(self._learner, *self._inbox.accounted_for())
         self._evaluations.start_again()
@@ -200,14 +208,15 @@ class LearnerService:
         """A delta is not what its game gives: undo all that its worker has brought."""
         worker, game = liar.worker, liar.played.game
         self._banned.add(worker)
-        self._bus.ban(worker)
         self._quarantine(f"{worker} sent a wrong delta of game {game}", liar.played.delta.tobytes())
         before = self._inbox.first_from.get(worker)
         dropped = self._inbox.drop(worker)
-        if before is None:
+        if before is None:  # the server last: it may be away, and is told again when it is back
+            self._bus.ban(worker)
             self._leases.lease_again(dropped)
             return
         learner, evaluations = self._journal.resume(most=before)
+        self._run.extend_ledger(learner.games, b"")  # checkpoints after that are void from now on
         self._report(
             f"games by {worker} were folded from game {before:,} on: "
             f"going back to game {learner.games:,}"
@@ -222,6 +231,7 @@ class LearnerService:
         folded = () if in_order else self._run.ledger()["game"][: learner.games].tolist()
         self._inbox.start_again(learner, folded)
         self._evaluations.waiting = dict(evaluations)
+        self._metrics = next(iter(self._run.metrics()[-1:]), {})
 
     def _quarantine(self, reason: str, data: bytes) -> None:
         """Keep what was refused, with the reason."""

@@ -72,7 +72,7 @@ class Planner:
         window = min((self.config.lag + 1) * self.config.batch, MAX_OUTSTANDING)
         fair = window // (LEASES_PER_WORKER * max(workers, 1))
         if self._seconds_per_game > 0:
-            fair = min(fair, int(LEASE_SECONDS / self._seconds_per_game))
+            fair = int(min(fair, LEASE_SECONDS / self._seconds_per_game))
         return max(fair, 1)
 
     def arrived(self, games: Iterable[int], seconds: float, now: float) -> list[Leased]:
@@ -83,6 +83,8 @@ class Planner:
             self._seconds_per_game += (latest - self._seconds_per_game) * (
                 0.1 if self._seconds_per_game else 1.0
             )
+        # What comes before it is leased (by the lease of a learner before this one) needs no lease.
+        self.done.update(game for game in games if game >= self._next)
         complete = []
         for game in games:
             for number in self._under_lease.pop(game, ()):
@@ -114,9 +116,11 @@ class Planner:
         return max(SHORTEST_DEADLINE, PATIENCE * max(self._durations))
 
     def again(self, leases: Iterable[Leased]) -> list[Leased]:
-        """New leases for what is missing of the given ones, which are given up."""
+        """New leases, no bigger, for what is missing of the given ones, which are given up."""
         missing: set[int] = set()
+        size = 1
         for lease in list(leases):
+            size = max(size, len(lease.games))
             if self.leases.pop(lease.number, None) is None:
                 continue
             for game in lease.missing:
@@ -125,22 +129,33 @@ class Planner:
                 if not numbers:
                     self._under_lease.pop(game, None)
                     missing.add(game)
-        self.repeated += len(missing)
-        made = [self._lease(piece) for piece in self._by_batch(sorted(missing))]
-        for lease in made:
-            lease.again = True
-        return made
+        return self._repeat(missing, size)
 
-    def return_games(self, games: Iterable[int]) -> list[Leased]:
+    def return_games(self, games: Iterable[int], workers: int) -> list[Leased]:
         """New leases for games whose deltas turned out to be worthless."""
-        wanted = sorted(game for game in set(games) if game not in self._under_lease)
-        self.repeated += len(wanted)
-        return [self._lease(piece) for piece in self._by_batch(wanted)]
+        wanted = {game for game in games if game not in self._under_lease}
+        self.done -= wanted  # those that were never leased will be, in their turn
+        leased = {game for game in wanted if game < self._next}
+        return self._repeat(leased, self.lease_size(workers))
+
+    def holding(self, games: Iterable[int]) -> list[Leased]:
+        """The leases under which any of these games is missing."""
+        numbers = {number for game in games for number in self._under_lease.get(game, ())}
+        return [self.leases[number] for number in sorted(numbers)]
 
     @property
     def outstanding(self) -> int:
         """Games under lease."""
         return len(self._under_lease)
+
+    def _repeat(self, games: set[int], size: int) -> list[Leased]:
+        self.repeated += len(games)
+        made = []
+        for stretch in self._by_batch(sorted(games)):
+            made += [self._lease(piece) for piece in _pieces(stretch, size)]
+        for lease in made:
+            lease.again = True
+        return made
 
     def _lease(self, games: range) -> Leased:
         lease = Leased(next(self._numbers), games, set(games))

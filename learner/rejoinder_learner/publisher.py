@@ -26,11 +26,11 @@ PART_ROWS = 2**18  # rows in one message at most
 class Publisher:
     """Publishes one learner's snapshots."""
 
-    def __init__(self, bus: Bus, codec: Codec, learner: Learner) -> None:
+    def __init__(self, bus: Bus, codec: Codec) -> None:
         self._bus = bus
         self._codec = codec
-        self._learner = learner
         self._published: list[SnapshotId] = []  # the chain, oldest first
+        self._abandoned: set[int] = set()  # games of the snapshots of chains before
         self._patched = 0  # rows in the patches since the last complete one
         self.bytes = 0  # sent in all
 
@@ -41,6 +41,7 @@ class Publisher:
     def start_again(self, learner: Learner) -> None:
         """The server may have lost everything, or the learner has gone back: begin a new chain."""
         self._learner = learner
+        self._abandoned |= {name.games for name in self._published}
         self._published.clear()
 
     def publish(self, games: int) -> SnapshotId:
@@ -66,13 +67,14 @@ class Publisher:
         """The oldest snapshot that is still needed, complete; the later ones as patches on it."""
         oldest = self._learner.oldest
         needed = {name for name in self._published if name.games >= oldest.games} | {wanted}
-        outdated = [name.games for name in self._published if name.games < oldest.games]
+        outdated = self._abandoned | {name.games for name in self._published}
         table = self._learner.policy_at(oldest.games // self._learner.config.batch)
         self._bus.publish(oldest, self._parts(oldest, None, _all(table.rows[: table.size[0]])))
         self._published, self._patched = [oldest], 0
         for name in sorted(needed - {oldest}):
             self._send_patch(name, self._published[-1])
-        self._bus.drop_snapshots(outdated)
+        self._bus.drop_snapshots(outdated - {name.games for name in self._published})
+        self._abandoned.clear()
 
     def _send_patch(self, name: SnapshotId, base: SnapshotId) -> None:
         patch = self._learner.changes(base.games, name.games)

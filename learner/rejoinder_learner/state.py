@@ -78,8 +78,9 @@ class Learner:
     def fold_all(self, games: Sequence[Played]) -> None:
         """Add deltas one after the other; by index they must be the next ones."""
         for chunk in self._up_to_snapshots(games):
-            deltas = [played.delta for played in chunk]
-            entries = np.concatenate(deltas, dtype=deltas[0].dtype)  # else NumPy derives it, slowly
+            # As bytes: NumPy would compare the dtypes of all deltas, field by field.
+            parts = [played.delta.view(np.uint8) for played in chunk]
+            entries = np.concatenate(parts).view(chunk[0].delta.dtype)
             self._table = with_room(self._table, len(entries))
             touched = np.empty(len(entries), np.int64)
             fold(self._table, entries, *self._fold_settings, touched)
@@ -100,6 +101,8 @@ class Learner:
         wanted = version * self.config.batch
         if wanted == self.oldest.games:
             return self._oldest_table
+        if wanted not in self.snapshots():
+            raise ValueError(f"snapshot {version} is not at hand after {self.games} games")
         table = table_of(_rows(self._oldest_table))
         return apply_patch(table, self.changes(self.oldest.games, wanted))
 
@@ -111,8 +114,9 @@ class Learner:
 
     def remembers(self, games: int) -> bool:
         """Whether the changes since that snapshot are still at hand."""
-        first = self._versions[0].id.games if self._versions else self.games
-        return first - self.config.batch <= games
+        if not self._versions:
+            return games >= self.oldest.games  # which is the newest too
+        return games >= self._versions[0].id.games - self.config.batch
 
     def snapshots(self) -> dict[int, SnapshotId]:
         """The snapshots at hand by their number of games, oldest first."""

@@ -7,13 +7,14 @@ verify
   recompute   play and fold the chosen games again: the deltas must be those of the ledger, and the
               state at the end of a segment that of its checkpoint, byte by byte
 
-Reading shows that nothing was changed afterwards by accident or without care. Only recomputing shows
-that the games were played at all: a forger can make a ledger of anything, but not one that the games
-agree with.
+Reading shows that nothing was changed afterwards by accident or without care. Only recomputing
+shows that the games were played at all: a forger can make a ledger of anything, but not one that
+the games agree with.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -50,6 +51,7 @@ class Verification:
     starts: list[int] = field(default_factory=lambda: [0])  # games after which the state is known
     playable: int = 0  # games of the ledger that can be played again
     recomputed: int = 0  # games
+    compared: int = 0  # checkpoints that were reached by recomputing
     not_checkable: int = 0  # games whose snapshot could not be had (unordered mode only)
 
     @property
@@ -76,7 +78,7 @@ def read(run: RunDir) -> Verification:
     if not checkpoints and not len(found.records):
         raise RunError(f"{run.path} has neither games nor checkpoints yet: nothing to verify")
     _check_ledger(found)
-    kernels = {session.get("kernel") for session in run.sessions()} - {None}
+    kernels = {str(session["kernel"]) for session in run.sessions() if "kernel" in session}
     for games in checkpoints:
         if checkpoint := _check_checkpoint(found, games):
             kernels.add(checkpoint.kernel)
@@ -92,7 +94,7 @@ def read(run: RunDir) -> Verification:
 def choose(found: Verification, sample: float, seed: int) -> list[range]:
     """A share of all games, as segments in random order and the beginning of one more."""
     bounds = [start for start in found.starts if start < found.playable] + [found.playable]
-    segments = [range(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    segments = [range(a, b) for a, b in itertools.pairwise(bounds)]
     random.Random(seed).shuffle(segments)
     left, chosen = math.ceil(sample * found.playable), []
     for segment in segments:
@@ -263,6 +265,7 @@ class _Replay:
 
     def _compare(self, made: Checkpoint, kept: Checkpoint) -> None:
         """The state that the games have led to, and the one that was kept."""
+        self._found.compared += 1
         parts = {"the table": (made.rows, kept.rows)}
         for version, snapshot in made.snapshots.items():
             parts[f"snapshot {version}"] = (snapshot.rows, kept.snapshots[version].rows)

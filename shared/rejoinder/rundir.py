@@ -172,8 +172,7 @@ class RunDir:
         return [s for s in sessions if isinstance(s, dict)] if isinstance(sessions, list) else []
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
-        with (self.path / _METRICS).open("a", encoding="utf-8") as file:
-            file.write(canonical_json(record) + "\n")
+        _append_line(self.path / _METRICS, canonical_json(record))
 
     def metrics(self) -> list[dict[str, Any]]:
         """The evaluations so far, by game index."""
@@ -214,8 +213,7 @@ class RunDir:
         path = self.path / _QUARANTINE
         full = path.exists() and path.stat().st_size > QUARANTINE_BYTES
         kept = {name: value for name, value in record.items() if name != "message" or not full}
-        with path.open("a", encoding="utf-8") as file:
-            file.write(canonical_json(kept) + "\n")
+        _append_line(path, canonical_json(kept))
 
     def quarantine(self) -> list[dict[str, Any]]:
         """What was refused, oldest first."""
@@ -259,7 +257,13 @@ class RunDir:
             there = _read_checkpoint(folder, self.config)
         except DamagedError:
             return False
-        return there.kernel == checkpoint.kernel and bool((there.rows == checkpoint.rows).all())
+        old, new = _contents(there), _contents(checkpoint)
+        return (
+            there.kernel == checkpoint.kernel
+            and old.keys() == new.keys()
+            and all(old[name].head == new[name].head for name in new)
+            and all(np.array_equal(old[name].rows, new[name].rows) for name in new)
+        )
 
     def newest_checkpoint(
         self, report: Callable[[str], None] = lambda _: None
@@ -348,6 +352,8 @@ def remove_run(path: Path) -> None:
         *(_LOCK, _CONFIG),
     ):
         _remove(path / name)
+    for leftover in path.glob(f"{_TEMPORARY}*"):
+        _remove(leftover)
     if not any(path.iterdir()):
         path.rmdir()
 
@@ -550,6 +556,15 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
     return [record for line in lines if (record := _json_object(line))]
 
 
+def _append_line(path: Path, line: str) -> None:
+    """Add a line of its own, also behind one that a full disk or a crash has cut short."""
+    with path.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else f"\n{line}"
+        file.write(f"{line}\n".encode())
+
+
 def _json_object(text: str) -> dict[str, Any]:
     """The object, or an empty one where the text is something else."""
     try:
@@ -574,10 +589,14 @@ def _write_atomically(path: Path, content: bytes) -> None:
 
 
 def _write_durably(path: Path, content: bytes | memoryview) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with path.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk does not say where
+        raise
 
 
 def _sync_directory(path: Path) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -38,6 +39,7 @@ HASH_BYTES = 32
 _CHECKSUM_BYTES = 16
 _MAX_ROWS = 2**40
 _MAX_TEXT = 500
+_MAX_OPPONENTS = 100  # in one evaluation
 _COUNT = np.dtype("<u4")
 _INDEX = np.dtype("<u8")
 
@@ -144,13 +146,13 @@ class Codec:
     def decode(self, data: bytes) -> Message:
         """The message; `WireError` says what is wrong with it."""
         kind, body = self._open(data)
-        fields = _Fields(kind, _unpack(body))
+        fields = _Fields(kind, _unpack(body, arrays_of=0))
         message = getattr(self, f"_read_{kind}")(fields)
         fields.nothing_left()
         return message  # type: ignore[no-any-return]
 
     def _open(self, data: bytes) -> tuple[str, bytes]:
-        envelope = _unpack(data)
+        envelope = _unpack(data, arrays_of=6)
         if not isinstance(envelope, list) or not envelope or envelope[0] != MAGIC:
             raise WireError("not a message of Rejoinder")
         if len(envelope) != 6 or type(envelope[1]) is not int:
@@ -193,7 +195,9 @@ class Codec:
             raise WireError(f"deltas: {len(entries)} entries, not {counts.sum(dtype=np.int64)}")
         flaw = first_flaw(entries, self._actions)
         if flaw >= 0:
-            raise WireError(f"deltas: entry {flaw} is not what a game gives: {entries[flaw]}")
+            raise WireError(
+                f"deltas: entry {flaw} is not what a game gives: {_short(entries[flaw].tolist())}"
+            )
         return Deltas(
             first=first,
             snapshot=fields.snapshot(),
@@ -237,7 +241,8 @@ class Codec:
             for name in _RATE_FIELDS:
                 figures[name] = match.number(name, -1e9 if name == "mean_utility" else 0.0, 1e9)
             match.nothing_left()
-            if not 0 <= figures["low"] <= figures["win_rate"] <= figures["high"] <= 1:
+            low, high = figures["low"], figures["high"]
+            if not low <= figures["win_rate"] <= high <= 1 or figures["draw_rate"] > 1:
                 raise WireError(f"match against {_short(opponent)}: the rates make no sense")
             win_rates[opponent] = figures
         return Evaluation(fields.snapshot(), fields.text("worker"), win_rates)
@@ -365,8 +370,8 @@ class _Fields:
 
     def table(self, name: str) -> list[tuple[str, Any]]:
         value = self._take(name)
-        if type(value) is not dict or len(value) > 100:
-            raise self._wrong(name, "a map of at most 100 entries", value)
+        if type(value) is not dict or len(value) > _MAX_OPPONENTS:
+            raise self._wrong(name, f"a map of at most {_MAX_OPPONENTS} entries", value)
         for key in value:
             if type(key) is not str or len(key) > _MAX_TEXT:
                 raise self._wrong(name, "a map of texts", value)
@@ -391,14 +396,17 @@ def _checksum(kind: str, fingerprint: bytes, body: bytes) -> bytes:
     return made.digest()[:_CHECKSUM_BYTES]
 
 
-def _unpack(data: bytes) -> Any:
-    # With a whole buffer msgpack bounds every announced length by the buffer's own.
+def _unpack(data: bytes, arrays_of: int) -> Any:
+    """The content. msgpack makes room for announced lengths at once, so they are limited."""
     try:
-        return msgpack.unpackb(data)
+        return msgpack.unpackb(
+            data, max_array_len=arrays_of, max_map_len=_MAX_OPPONENTS, max_ext_len=0
+        )
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
-        raise WireError(f"not msgpack: {_short(error)}") from None
+        raise WireError(f"not msgpack: {str(error) or type(error).__name__}") from None
 
 
 def _short(value: Any) -> str:
-    text = " ".join((value if isinstance(value, str) else repr(value)).split())
+    """A value for people: quoted, on one line, not long, however big or deep it is."""
+    text = reprlib.repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -141,7 +141,7 @@ def test_a_damaged_checkpoint_costs_time_not_the_digest(tmp_path: Path) -> None:
         result = train(run, report=problems.append)
         assert result.played == 24 - restart
         assert result.digest == expected
-        assert any(f"{games:08d} is damaged" in problem for problem in problems)
+        assert any(f"at game {games} of" in p and "not used: table.bin" in p for p in problems)
 
 
 def test_metrics_of_a_resumed_run_are_those_of_an_uninterrupted_one(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_what_an_evaluation_says(tmp_path: Path) -> None:
 def test_other_kernels_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RunDir.create(tmp_path / "run", kuhn())
     train(run, should_stop=stop_at(3))
-    monkeypatch.setattr("rejoinder_learner.sequential.KERNEL_VERSION", "another")
+    monkeypatch.setattr("rejoinder_learner.journal.KERNEL_VERSION", "another")
     told: list[str] = []
     train(run, report=told.append)
     assert "kernels" in told[0]

@@ -11,10 +11,12 @@ from rejoinder_cli.options import (
     ConfigArgument,
     GamesOption,
     ModeOption,
+    PatienceOption,
     RedisOption,
     RunOption,
     SeedOption,
     SetOption,
+    check_server,
     overrides,
     read_config,
     run_path,
@@ -26,6 +28,7 @@ def learner(
     config: ConfigArgument,
     redis: RedisOption = None,
     mode: ModeOption = "ordered",
+    patience: PatienceOption = 60.0,
     games: GamesOption = None,
     seed: SeedOption = None,
     run: RunOption = None,
@@ -42,6 +45,7 @@ def learner(
         raise ValueError("--mode: a learner has workers; sequential is for `rejoinder train`")
     output = Output(as_json)
     loaded = read_config(config, mode, overrides(mode, games, seed, settings))
+    check_server(redis)
     path = run_path(config, run)
     if is_run(path):
         directory = RunDir.open(path)
@@ -50,7 +54,9 @@ def learner(
         directory = RunDir.create(path, loaded)
     output.say(f"the run is {directory.id}, in {path}")
     with graceful_stop() as should_stop, live_status(output, Path(config).stem) as show:
-        result = serve_learner(directory, redis, mode, should_stop, show, output)
+        result = serve_learner(
+            directory, redis, should_stop, show, output, mode=mode, patience=patience
+        )
     tell_result(result, path, output)
     output.result(result_fields(result) | {"run": str(path), "mode": mode})
     if not result.finished:

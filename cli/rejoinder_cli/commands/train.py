@@ -18,11 +18,13 @@ from rejoinder_cli.options import (
     GamesOption,
     Mode,
     ModeOption,
+    PatienceOption,
     RedisOption,
     RunOption,
     SeedOption,
     SetOption,
     WorkersOption,
+    check_server,
     cores,
     overrides,
     read_config,
@@ -42,6 +44,7 @@ def train(
     workers: WorkersOption = None,
     mode: ModeOption = "ordered",
     redis: RedisOption = None,
+    patience: PatienceOption = 60.0,
     games: GamesOption = None,
     seed: SeedOption = None,
     run: RunOption = None,
@@ -61,6 +64,7 @@ def train(
     if mode == "sequential" and workers:
         raise ValueError("--workers: sequential training has none; leave it out, or --mode ordered")
     loaded = read_config(config, mode, changed)
+    check_server(None if mode == "sequential" else redis)
     path = run_path(config, run)
     directory = _prepare(path, loaded, resume=resume, overwrite=overwrite)
     title = f"training {Path(config).stem}"
@@ -69,7 +73,9 @@ def train(
             result = _train_alone(directory, title, should_stop, output)
         else:
             count = cores() if workers is None else workers
-            result = train_with_workers(directory, redis, count, mode, title, should_stop, output)
+            result = _train_with_workers(
+                directory, redis, count, title, should_stop, output, mode=mode, patience=patience
+            )
     tell_result(result, path, output)
     if not result.finished:
         command = ["rejoinder", "train", config, "--run", str(path), "--mode", mode, "--resume"]
@@ -79,7 +85,10 @@ def train(
         output.say(f"stopped; to go on: {shlex.join(command)}")
     if report and result.finished:
         output.say(f"wrote {write_report(open_run(path, output))}")
-    output.result(result_fields(result) | {"run": str(path), "mode": mode})
+    output.result(
+        result_fields(result)
+        | {"run": str(path), "fingerprint": loaded.fingerprint, "mode": mode}
+    )
     if not result.finished:
         raise typer.Exit(130)
 
@@ -95,14 +104,14 @@ def _train_alone(
         )
 
 
-def train_with_workers(
+def _train_with_workers(
     directory: RunDir,
     redis: str | None,
     workers: int,
-    mode: Mode,
     title: str,
     should_stop: Callable[[], bool],
     output: Output,
+    **how: Any,
 ) -> TrainResult:
     """The learner in this process, workers as children, on the given server or one of its own."""
     from rejoinder_cli.live import live_status
@@ -116,16 +125,21 @@ def train_with_workers(
             return should_stop()
 
         with live_status(output, title) as show:
-            return serve_learner(directory, household.url, mode, stop_or_tend, show, output)
+            return serve_learner(
+                directory, household.url, stop_or_tend, show, output, workers=workers, **how
+            )
 
 
 def serve_learner(
     directory: RunDir,
     url: str,
-    mode: Mode,
     should_stop: Callable[[], bool],
     show: Callable[[dict[str, Any]], None],
     output: Output,
+    *,
+    mode: Mode,
+    patience: float,
+    workers: int = 1,
 ) -> TrainResult:
     """The learner of a run, on a server."""
     from rejoinder.bus import Bus, connect, shown
@@ -137,6 +151,8 @@ def serve_learner(
         should_stop=should_stop,
         report=output.warn,
         on_status=show,
+        patience=patience,
+        workers=workers,
         about={"mode": mode, "redis": shown(url)},
     )
     return service.serve()

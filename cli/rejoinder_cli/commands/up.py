@@ -17,6 +17,7 @@ from rejoinder_cli.options import (
     SeedOption,
     SetOption,
     WorkersOption,
+    check_server,
     cores,
     overrides,
     read_config,
@@ -39,7 +40,7 @@ def up(
     as_json: JsonFlag = False,
 ) -> None:
     """Start server, learner and workers, keep them alive, and let more workers join."""
-    from rejoinder.bus import connect, shown
+    from rejoinder.bus import shown
     from rejoinder.rundir import RunDir, is_run
     from rejoinder_cli.live import live_status
     from rejoinder_cli.supervise import Household
@@ -49,6 +50,7 @@ def up(
     output = Output(as_json)
     changed = overrides(mode, games, seed, settings)
     loaded = read_config(config, mode, changed)
+    check_server(redis)
     path = run_path(config, run)
     if is_run(path):
         directory = RunDir.open(path)
@@ -59,7 +61,6 @@ def up(
         graceful_stop() as should_stop,
         Household(directory, redis, output.warn) as household,
     ):
-        connect(household.url).close()
         again = [word for text in changed for word in ("--set", text)]
         learner = household.add(
             "learner", "learner", config, "--run", str(path), "--mode", mode, *again

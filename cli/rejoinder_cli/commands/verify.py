@@ -46,6 +46,7 @@ def verify(
             "checkpoints": found.checkpoints,
             "recomputed": found.recomputed,
             "segments": len(chosen),
+            "compared": found.compared,
             "not_checkable": found.not_checkable,
             "problems": [problem._asdict() for problem in found.problems],
             "notes": found.notes,
@@ -68,8 +69,8 @@ def _verdict(found: Verification, segments: int, sample: float, seed: int) -> st
     ]
     if found.not_checkable:
         lines.append(
-            f"not checkable: {_count(found.not_checkable, 'game')}; they were played with snapshots "
-            "that are neither kept nor among what was played again"
+            f"not checkable: {_count(found.not_checkable, 'game')}, played with snapshots that are "
+            "neither kept nor among what was played again"
         )
     if found.holds:
         return "\n".join([*lines, f"{found.run.path} is what it claims, as far as was checked"])
@@ -80,13 +81,17 @@ def _verdict(found: Verification, segments: int, sample: float, seed: int) -> st
 
 
 def _state(found: Verification, part: str) -> str:
-    good = {
-        "ledger": "chained without a break, each with the snapshot it must have",
-        "checkpoint": "each whole and where the ledger leads to",
-        "recomputation": "with the same deltas and tables" if found.recomputed else "as asked",
-    }
     wrong = sum(problem.part == part for problem in found.problems)
-    return _count(wrong, "problem") if wrong else good[part]
+    if wrong:
+        return _count(wrong, "problem")
+    if part == "ledger":
+        return "chained without a break, each with the snapshot it must have"
+    if part == "checkpoint":
+        return "each whole and where the ledger leads to"
+    tables = (
+        f", the same tables at {_count(found.compared, 'checkpoint')}" if found.compared else ""
+    )
+    return f"the same deltas{tables}"
 
 
 def _told(problem: Problem) -> str:

@@ -13,7 +13,7 @@ For a run with the id R:
     rejoinder:R:workers         set of the names of workers
     rejoinder:R:worker:NAME     JSON: what a worker last said of itself; expires when it is gone
     rejoinder:R:banned          set of the names of workers that were caught lying
-    rq:queue:rejoinder-R        the leases, as RQ jobs named R-…
+    rq:queue:rejoinder-R        the leases, as RQ jobs named R_… (an id has no underscore)
 
 Redis is a transport: nothing here is the only copy of anything. A snapshot, lease or delta that is
 lost is made again, with the same bytes. Every key of ours expires after `KEPT` seconds without use,
@@ -37,7 +37,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from rq import Queue
-from rq.job import Job
+from rq.job import Job, JobStatus
+from rq.utils import now, utcformat
 
 from rejoinder.ledger import SnapshotId
 
@@ -136,8 +137,12 @@ def connect(url: str) -> Client:
             **over_tcp,
         )
         client.connection_pool.make_connection()
-    except (ValueError, TypeError, AttributeError) as error:
-        raise BusError(f"{where} is not the URL of a Redis server: {error}") from None
+    except (ValueError, TypeError, AttributeError):
+        # What the error says may quote a part of the password.
+        raise BusError(
+            f"{where} is not the URL of a Redis server; "
+            "write redis://, rediss:// (TLS) or unix://, with % codes for special signs"
+        ) from None
     try:
         version = client.info("server")["redis_version"]
     except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
@@ -164,6 +169,11 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
+def job_name(run: str, rest: str) -> str:
+    """What a lease is called in RQ; no name of one run begins like one of another."""
+    return f"{run}_{rest}"
+
+
 def runs(client: Client) -> list[str]:
     """The ids of the runs on a server; those that have expired are struck off."""
     names = sorted(name.decode() for name in client.smembers(f"{PREFIX}:runs"))
@@ -185,6 +195,7 @@ class Bus:
         self.client = client
         self.run = run
         self.queue = Queue(f"{PREFIX}-{run}", connection=client, serializer=Packed)
+        self._lease_fields = _fields_of_a_lease(self.queue)
         self._token = secrets.token_hex(8)
         self._backlog = True  # what was read and not acknowledged comes first
         self._joint: Client | None = None  # the pipeline of `in_one_go`
@@ -199,7 +210,7 @@ class Bus:
         self._joint = self.client.pipeline(transaction=False)
         try:
             yield
-            self._joint.execute()
+            _send(self._joint)
         finally:
             self._joint = None
 
@@ -211,7 +222,7 @@ class Bus:
             return
         pipeline = self.client.pipeline(transaction=False)
         yield pipeline
-        pipeline.execute()
+        _send(pipeline)
 
     def _key(self, *parts: object) -> str:
         return ":".join((PREFIX, self.run, *map(str, parts)))
@@ -222,6 +233,7 @@ class Bus:
         """Say what the run is, and make the stream; safe to repeat."""
         pipeline = self.client.pipeline()
         pipeline.sadd(f"{PREFIX}:runs", self.run)
+        pipeline.sadd(Queue.redis_queues_keys, self.queue.key)
         pipeline.set(self._key("run"), json.dumps(info), ex=KEPT)
         pipeline.execute()
         try:
@@ -254,7 +266,13 @@ class Bus:
         return bool(self.client.exists(self._key("learner")))
 
     def write_status(self, status: dict[str, Any]) -> None:
-        self.client.set(self._key("status"), json.dumps(status), ex=KEPT)
+        """Say how the run stands, and keep what must last as long as somebody says so."""
+        pipeline = self.client.pipeline(transaction=False)
+        pipeline.set(self._key("status"), json.dumps(status), ex=KEPT)
+        lists = (self.queue.key, self.queue.intermediate_queue_key)
+        for key in (*map(self._key, ("run", "deltas", "banned")), *lists):
+            pipeline.expire(key, KEPT)
+        pipeline.execute()
 
     def status(self) -> dict[str, Any]:
         return _json(self.client.get(self._key("status"))) or {}
@@ -262,7 +280,8 @@ class Bus:
     def clean(self) -> int:
         """Remove every key of this run; returns how many there were."""
         removed = 0
-        for pattern in (self._key("*"), f"rq:*{self.queue.name}*", f"rq:*{self.run}-*"):
+        queue, jobs = f"rq:*:{self.queue.name}", Job.key_for(job_name(self.run, "*"))
+        for pattern in (self._key("*"), queue, f"{queue}:*", jobs):
             for keys in _in_blocks(self.client.scan_iter(match=pattern, count=1000)):
                 removed += self.client.delete(*keys)
         pipeline = self.client.pipeline()
@@ -311,7 +330,7 @@ class Bus:
                 pipeline.rpush(draft, part)
                 size += len(part)
                 if size > _FLUSH_BYTES:
-                    pipeline.execute()
+                    _send(pipeline)
                     size = 0
             pipeline.expire(draft, KEPT)
             pipeline.rename(draft, key)
@@ -320,24 +339,24 @@ class Bus:
 
     def enqueue(self, orders: Sequence[Order]) -> None:
         """Put leases into the queue, in one round trip."""
-        # Those ahead of the others are pushed one before the other, so the last goes first.
-        ahead = [order for order in orders if order.urgent]
-        ordered = ahead[::-1] + [order for order in orders if not order.urgent]
-        jobs = [
-            Queue.prepare_data(
-                TAKE_LEASE,
-                args=(order.message,),
-                job_id=order.job,
-                description=order.label,
-                at_front=order.urgent,
-                timeout=-1,  # the learner minds the time: a compiled game cannot be interrupted
-                result_ttl=0,
-                failure_ttl=60,
-            )
-            for order in ordered
-        ]
+        back = [order.job for order in orders if not order.urgent]
+        front = [order.job for order in orders if order.urgent]
+        moment = utcformat(now())
         with self._writing() as pipeline:
-            self.queue.enqueue_many(jobs, pipeline=pipeline)
+            for order in orders:
+                fields = {
+                    **self._lease_fields,
+                    "created_at": moment,
+                    "enqueued_at": moment,
+                    "description": order.label,
+                    "data": Packed.dumps((TAKE_LEASE, None, (order.message,), {})),
+                }
+                pipeline.hset(Job.key_for(order.job), mapping=fields)
+                pipeline.expire(Job.key_for(order.job), KEPT)
+            if back:
+                pipeline.rpush(self.queue.key, *back)
+            if front:  # each is pushed before the others, so the last one goes first
+                pipeline.lpush(self.queue.key, *front[::-1])
 
     def waiting(self) -> set[str]:
         """The leases that no worker has taken yet."""
@@ -390,7 +409,7 @@ class Bus:
         with self._writing() as pipeline:
             pipeline.xack(key, _GROUP, *names)
             pipeline.xdel(key, *names)
-        return [fields[_FIELD] for _, fields in entries if fields and _FIELD in fields]
+        return [fields.get(_FIELD, b"") for _, fields in entries if fields]
 
     def undelivered(self) -> int:
         """Messages in the stream."""
@@ -429,6 +448,30 @@ class Bus:
     def ban(self, name: str) -> None:
         self.client.sadd(self._key("banned"), name)
         self.client.expire(self._key("banned"), KEPT)
+
+
+def _send(pipeline: Client) -> None:
+    try:
+        pipeline.execute()
+    except redis.ResponseError as error:
+        if "no such key" in str(error):  # a draft that was there a moment ago
+            raise Flushed(str(error)) from None
+        raise
+
+
+def _fields_of_a_lease(queue: Queue) -> dict[str, Any]:
+    """What RQ keeps of every lease alike. It makes a job in a tenth of a millisecond, so once."""
+    job = Job.create(
+        TAKE_LEASE,
+        timeout=-1,  # the learner minds the time: a compiled game cannot be interrupted
+        result_ttl=0,
+        failure_ttl=60,
+        origin=queue.name,
+        status=JobStatus.QUEUED,
+        connection=queue.connection,
+        serializer=Packed,
+    )
+    return {name: value for name, value in job.to_dict().items() if value != ""}
 
 
 def _json(text: Any) -> dict[str, Any] | None:

@@ -1,0 +1,131 @@
+"""`rejoinder chaos`: kill everything again and again, and see whether the result is the same."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rejoinder_cli.commands.train import graceful_stop
+from rejoinder_cli.options import SetOption, read_config
+from rejoinder_cli.output import JsonFlag, Output
+
+if TYPE_CHECKING:
+    from rejoinder.rundir import RunDir
+    from rejoinder_cli.chaos import Report
+
+GAMES_PER_KILL = 60
+CHECKPOINT_EVERY = 25  # games; so that a learner is sometimes killed while it writes one
+
+
+def chaos(
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="A shipped config by name, or a TOML file.")
+    ] = "paper",
+    kills: Annotated[int, typer.Option(min=0, help="How often something is killed.")] = 30,
+    seed: Annotated[int, typer.Option(min=0, help="Decides what is killed, and when.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
+    games: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"Training games (default: {GAMES_PER_KILL} for every kill)."),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the run there (default: do not).")
+    ] = None,
+    settings: SetOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Kill workers, learner and server at random during a run; its result must be the same."""
+    from rejoinder.rundir import RunDir
+    from rejoinder_cli.chaos import cause_chaos
+
+    output = Output(as_json)
+    games = games or max(1, GAMES_PER_KILL * kills)
+    changed = [f"games={games}", f"checkpoint_every={CHECKPOINT_EVERY}", *(settings or [])]
+    loaded = read_config(config, "ordered", changed)
+    with tempfile.TemporaryDirectory(prefix="rejoinder-chaos-") as scratch, graceful_stop() as stop:
+        directory = RunDir.create(run or Path(scratch) / "run", loaded)
+        undisturbed = RunDir.create(Path(scratch) / "undisturbed", loaded)
+        _train_undisturbed(undisturbed, stop, output)
+        learner = ["learner", config, "--run", str(directory.path)]
+        learner += [word for text in changed for word in ("--set", text)]
+        with output.progress(f"chaos in {Path(config).stem}", loaded.games) as update:
+            report = cause_chaos(
+                directory,
+                learner,
+                workers=workers,
+                kills=kills,
+                seed=seed,
+                should_stop=stop,
+                on_games=update,
+                report=output.say,
+            )
+        if stop():
+            raise typer.Exit(130)
+        result = _compare(directory, undisturbed) | _figures(report) | {"seed": seed}
+    output.say(_verdict(result))
+    output.result(result | {"run": str(run) if run else None})
+    if not result["equal"]:
+        raise typer.Exit(1)
+
+
+def _train_undisturbed(run: RunDir, stop: Callable[[], bool], output: Output) -> None:
+    """What the result must be: the same config, in one process, without a queue."""
+    from rejoinder_learner.sequential import train
+
+    with output.progress("undisturbed, for comparison", run.config.games) as update:
+        result = train(run, on_game=update, should_stop=stop, report=output.warn)
+    if not result.finished:
+        raise typer.Exit(130)
+
+
+def _compare(run: RunDir, undisturbed: RunDir) -> dict[str, Any]:
+    """Whether the run ended as the undisturbed one, down to its ledger and its evaluations."""
+    from rejoinder_cli.runs import OpenRun
+    from rejoinder_learner.verify import read
+
+    digests = [OpenRun(one, one.result()).digest for one in (run, undisturbed)]
+    problems = [f"{p.part}, game {p.game:,}: {p.what}" for p in read(run).problems]
+    same_ledger = run.ledger().tobytes() == undisturbed.ledger().tobytes()
+    same_metrics = run.metrics() == undisturbed.metrics()
+    return {
+        "equal": digests[0] == digests[1] and same_ledger and same_metrics and not problems,
+        "digest": digests[0],
+        "expected": digests[1],
+        "games": run.result().games,
+        "problems": problems,
+        "ledger_equal": same_ledger,
+        "metrics_equal": same_metrics,
+    }
+
+
+def _figures(report: Report) -> dict[str, Any]:
+    recoveries = {
+        kind: {"max": max(seconds, default=None), "all": [round(s, 3) for s in seconds]}
+        for kind, seconds in report.recoveries.items()
+    }
+    return {"kills": report.kills, "recoveries": recoveries, "unmeasured": report.unmeasured}
+
+
+def _verdict(result: dict[str, Any]) -> str:
+    kills = ", ".join(f"{kind} {number}" for kind, number in result["kills"].items())
+    times = ", ".join(
+        f"{kind} {seconds['max']:.1f} s"
+        for kind, seconds in result["recoveries"].items()
+        if seconds["max"] is not None
+    )
+    lines = [f"{result['games']:,} games, {sum(result['kills'].values())} kills ({kills})"]
+    lines += [f"slowest recovery: {times}"] if times else []
+    lines += result["problems"]
+    lines += [f"digest {result['digest']}"]
+    if result["equal"]:
+        return "\n".join([*lines, "the same as undisturbed: digest, ledger and evaluations"])
+    parts = [
+        *(["digest"] if result["digest"] != result["expected"] else []),
+        *(["ledger"] if not result["ledger_equal"] or result["problems"] else []),
+        *(["evaluations"] if not result["metrics_equal"] else []),
+    ]
+    return "\n".join([*lines, f"NOT the same as undisturbed: {', '.join(parts)} differ"])

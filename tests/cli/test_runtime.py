@@ -1,0 +1,387 @@
+"""The commands of the runtime, as processes: what a person at a terminal gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import refused, run, run_json
+from tls_proxy import tls_front
+
+from rejoinder.bus import Bus, connect
+from rejoinder.bus.server import EmbeddedServer
+from rejoinder.config import load_config
+from rejoinder.rundir import RunDir, is_run
+
+REJOINDER = [sys.executable, "-m", "rejoinder_cli.main"]
+TINY = ["tiny", "--set", "rollouts=2", "--set", "eval_games=20", "--set", "checkpoint_every=50"]
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The digest of 300 games, trained in one process."""
+    path = tmp_path_factory.mktemp("sequential") / "run"
+    told = run_json("train", *TINY, "--games", "300", "--mode", "sequential", "--run", path)
+    return str(told["digest"])
+
+
+class Started:
+    """A command under way."""
+
+    def __init__(self, *arguments: str | Path, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [*REJOINDER, *map(str, arguments)],
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def finish(self) -> tuple[int, str, str]:
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Started]]:
+    """Starts commands; what is still running at the end of the test is ended."""
+    started: list[Started] = []
+
+    def begin(*arguments: str | Path, **environment: str) -> Started:
+        started.append(Started(*arguments, **environment))
+        return started[-1]
+
+    yield begin
+    for command in started:
+        if command.process.poll() is None:
+            command.process.kill()
+        command.process.communicate()
+
+
+def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """Wait for something to become true."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+    return value
+
+
+def said(path: Path, name: str) -> Any:
+    """What the learner says of itself, once it does."""
+    return RunDir.open(path).status().get(name) if is_run(path) else None
+
+
+def games_of(path: Path) -> int:
+    return said(path, "games") or 0
+
+
+def children_of(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_training_with_workers_gives_the_digest_of_sequential_training(
+    tmp_path: Path, expected: str, workers: int
+) -> None:
+    arguments = ["train", *TINY, "--games", "300", "--run", str(tmp_path / "run")]
+    told = run_json(*arguments, "--workers", str(workers))
+    assert (told["digest"], told["finished"], told["mode"]) == (expected, True, "ordered")
+    assert RunDir.open(tmp_path / "run").metrics()[-1]["win_rates"].keys() == {
+        "random",
+        "risk-aware",
+    }
+
+
+def test_an_existing_server_is_used_and_left_as_it_was(
+    tmp_path: Path, expected: str, own_server: EmbeddedServer
+) -> None:
+    client = connect(own_server.url + "?db=3")
+    client.set("somebody's", "key")
+    path = tmp_path / "run"
+    arguments = ["--games", "300", "--run", str(path), "--workers", "2"]
+    told = run_json("train", *TINY, *arguments, "--redis", own_server.url + "?db=3")
+    assert told["digest"] == expected
+    keys = {key.decode() for key in client.keys("*")} - {"somebody's"}
+    name = RunDir.open(path).id
+    assert keys
+    assert all(name in key or key in ("rejoinder:runs", "rq:queues") for key in keys)
+    assert client.dbsize() == len(keys) + 1
+    assert connect(own_server.url).dbsize() == 0  # database 0
+    cleaned = run_json("clean", path, "--redis", own_server.url + "?db=3")
+    assert cleaned["run_id"] == name
+    assert {key.decode() for key in client.keys("*")} <= {"somebody's"}
+
+
+def test_learner_and_workers_as_single_processes(
+    tmp_path: Path, expected: str, own_server: EmbeddedServer, start: Callable[..., Started]
+) -> None:
+    path = tmp_path / "run"
+    worker = start("worker", "--redis", own_server.url, "--name", "early")
+    learner = start(
+        "learner", *TINY, "--games", "300", "--run", path, "--json", REJOINDER_REDIS=own_server.url
+    )
+    until(lambda: games_of(path) > 0)
+    assert "early" in run_json("workers", path)["runs"][RunDir.open(path).id]
+    assert run_json("status", path)["games"] > 0
+    code, out, _ = learner.finish()
+    assert code == 0
+    assert json.loads(out.splitlines()[-1])["digest"] == expected
+    assert worker.process.poll() is None  # it waits for the next run
+    worker.process.send_signal(signal.SIGTERM)
+    code, _, err = worker.finish()
+    assert code == 0
+    assert "early stops" in err
+
+
+def test_up_starts_everything_and_lets_workers_join(
+    tmp_path: Path, expected: str, start: Callable[..., Started]
+) -> None:
+    path = tmp_path / "run"
+    everything = start("up", *TINY, "--games", "300", "--run", path, "--workers", "0", "--json")
+    url = until(lambda: said(path, "redis"))
+    assert run_json("status", path)["state"] == "waiting for workers"
+    worker = start("worker", "--redis", url, "--run-id", RunDir.open(path).id)
+    code, out, _ = everything.finish()
+    told = json.loads(out.splitlines()[-1])
+    assert (code, told["finished"], told["games"]) == (0, True, 300)
+    assert run_json("digest", path)["digest"] == expected
+    worker.process.kill()
+
+
+def test_ctrl_c_saves_and_tells_how_to_resume(
+    tmp_path: Path, expected: str, start: Callable[..., Started]
+) -> None:
+    path = tmp_path / "run"
+    training = start("train", *TINY, "--games", "300", "--workers", "2", "--run", path)
+    until(lambda: games_of(path) > 20)
+    children = children_of(training.process.pid)
+    training.process.send_signal(signal.SIGINT)
+    code, out, _ = training.finish()
+    assert code == 130
+    assert not any(Path(f"/proc/{pid}").exists() for pid in children)
+    stopped = run_json("digest", path)["games"]
+    assert 20 < stopped < 300
+    command = re.search(r"to go on: (rejoinder .*)", out)
+    assert command
+    resumed = run_json(*command[1].split()[1:], "--workers", "1")
+    assert (resumed["digest"], resumed["games"]) == (expected, 300)
+    assert run_json("status", path)["state"] == "finished"
+
+
+def test_killed_children_are_started_again(
+    tmp_path: Path, expected: str, start: Callable[..., Started]
+) -> None:
+    path = tmp_path / "run"
+    training = start("train", *TINY, "--games", "300", "--workers", "2", "--run", path)
+    until(lambda: games_of(path) > 20)
+    for pid in children_of(training.process.pid):  # the server and both workers
+        os.kill(pid, signal.SIGKILL)
+    code, out, err = training.finish()
+    assert code == 0, err
+    assert expected in out
+    assert "the embedded server died" in err
+    assert "worker-1 died (SIGKILL)" in err
+
+
+def test_nothing_outlives_a_killed_trainer(tmp_path: Path, start: Callable[..., Started]) -> None:
+    path = tmp_path / "run"
+    training = start("train", *TINY, "--games", "100000", "--workers", "2", "--run", path)
+    until(lambda: games_of(path) > 0)
+    children = children_of(training.process.pid)
+    assert len(children) == 3
+    training.process.kill()
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
+
+
+def test_a_server_that_stays_away_ends_the_run_with_everything_saved(
+    tmp_path: Path, start: Callable[..., Started]
+) -> None:
+    path = tmp_path / "run"
+    with EmbeddedServer(tmp_path / "server.log") as lost:
+        arguments = ["--games", "100000", "--workers", "1", "--run", path, "--redis", lost.url]
+        training = start("train", *TINY, *arguments, "--patience", "0.5")
+        until(lambda: games_of(path) > 20)
+        lost.kill()
+        code, _, err = training.finish()
+    assert code == 4
+    last = err.splitlines()[-1]
+    assert last.startswith("rejoinder: the Redis server has been away")
+    assert "--resume" in last
+    saved = run_json("digest", path)["games"]
+    assert 20 < saved < 100_000
+    more = ["--games", str(saved + 30)]
+    alone = run_json("train", *TINY, *more, "--run", tmp_path / "b", "--mode", "sequential")
+    resumed = run_json("train", *TINY, *more, "--run", path, "--resume")
+    assert resumed["digest"] == alone["digest"]
+
+
+def fill(path: Path) -> None:
+    """Write until the disk is full."""
+    with path.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"0" * 4096)
+
+
+def test_a_full_disk_costs_no_games(tmp_path: Path, start: Callable[..., Started]) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("a small disk can be made by root only: run the tests as root")
+    try:
+        path, filler = disk / "run", disk / "filler"
+        training = start("train", *TINY, "--games", "100000", "--run", path, "--workers", "1")
+        until(lambda: said(path, "checkpoint"))
+        with pytest.raises(OSError, match="No space"):
+            fill(filler)
+        saved = run_json("digest", path)["games"]
+        time.sleep(1.0)  # some checkpoints are due
+        training.process.send_signal(signal.SIGINT)
+        code, _, err = training.finish()
+        assert code == 2
+        assert f"No space left on device; the one at game {saved:,} holds" in err
+        assert "could not be written" in err.splitlines()[-1]
+        filler.unlink()
+        assert run_json("digest", path)["games"] == saved
+        more = ["--games", str(saved + 30)]
+        alone = run_json("train", *TINY, *more, "--run", tmp_path / "b", "--mode", "sequential")
+        assert (
+            run_json("train", *TINY, *more, "--run", path, "--resume")["digest"]
+            == (alone["digest"])
+        )
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_worker_of_another_version_is_refused(
+    tmp_path: Path, server: EmbeddedServer, start: Callable[..., Started]
+) -> None:
+    config = load_config("tiny")
+    bus = Bus(connect(server.url), "other-version-1")
+    bus.announce(
+        {
+            "fingerprint": config.fingerprint,
+            "kernel": "another",
+            "config": config.model_dump(mode="json"),
+            "finished": False,
+        }
+    )
+    code, _, err = start("worker", "--redis", server.url, "--run-id", bus.run).finish()
+    bus.clean()
+    assert code == 3
+    assert "kernels another" in err.splitlines()[-1]
+    assert "install the same version" in err.splitlines()[-1]
+
+
+SERVERS = {
+    "not-a-url": "is not the URL of a Redis server",
+    "http://127.0.0.1:1": "is not the URL of a Redis server",
+    "redis://:secret@127.0.0.1:1/0": "no Redis server answers at redis://127.0.0.1:1/0",
+    "redis://:secret@127.0.0.1:none/0": "is not the URL of a Redis server",
+}
+
+
+@pytest.mark.parametrize("url", SERVERS)
+@pytest.mark.parametrize("command", ["train", "learner", "up"])
+def test_a_server_that_cannot_be_used_costs_nothing(tmp_path: Path, url: str, command: str) -> None:
+    path = tmp_path / "run"
+    result = run(command, "tiny", "--run", path, "--redis", url)
+    assert result.exit_code == 4
+    (line,) = result.stderr.splitlines()
+    assert SERVERS[url] in line
+    assert "secret" not in line
+    assert not path.exists()
+
+
+def test_a_wrong_password_is_refused(tmp_path: Path, server: EmbeddedServer) -> None:
+    client = connect(server.url)
+    client.execute_command("ACL", "SETUSER", "ada", "on", ">sesame", "~*", "&*", "+@all")
+    try:
+        path = tmp_path / "run"
+        host = server.url.removeprefix("unix://")
+        wrong = run("train", "tiny", "--run", path, "--redis", f"unix://ada:open@{host}")
+        assert wrong.exit_code == 4
+        assert "refuses us" in wrong.stderr
+        assert "open" not in wrong.stderr
+        right = f"unix://ada:sesame@{host}"
+        told = run_json("train", *TINY, "--games", "50", "--run", path, "--redis", right)
+        assert told["games"] == 50
+        assert "sesame" not in (path / "status.json").read_text("utf-8")
+    finally:
+        client.execute_command("ACL", "DELUSER", "ada")
+
+
+def test_tls_with_a_password_and_only_if_trusted(
+    tmp_path: Path, expected: str, own_server: EmbeddedServer
+) -> None:
+    connect(own_server.url).execute_command("CONFIG", "SET", "requirepass", "sesame")
+    socket = Path(own_server.url.removeprefix("unix://"))
+    with tls_front(socket, tmp_path) as (port, authority):
+        url = f"rediss://:sesame@localhost:{port}/1"
+        arguments = [
+            "train",
+            *TINY,
+            "--games",
+            "300",
+            "--workers",
+            "2",
+            "--run",
+            str(tmp_path / "run"),
+        ]
+        untrusted = run(*arguments, "--redis", url)
+        assert untrusted.exit_code == 4
+        assert "certificate verify failed" in untrusted.stderr
+        told = run_json(*arguments, "--redis", f"{url}?ssl_ca_certs={authority}")
+        assert told["digest"] == expected
+
+
+def test_runs_of_another_config_or_order_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run_json("train", *TINY, "--games", "40", "--run", path, "--workers", "1")
+    other = refused("train", *TINY, "--seed", "9", "--run", path, "--resume")
+    assert "seed is 1 there and 9 here" in other
+    unordered = refused("train", *TINY, "--mode", "unordered", "--run", path, "--resume")
+    assert "order is 'index' there and 'arrival' here" in unordered
+    assert run_json("digest", path)["games"] == 40
+
+
+def test_unordered_training_folds_every_game_once(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    told = run_json(
+        "train", *TINY, "--games", "150", "--run", path, "--workers", "2", "--mode", "unordered"
+    )
+    assert (told["games"], told["finished"]) == (150, True)
+    assert sorted(RunDir.open(path).ledger()["game"].tolist()) == list(range(150))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "tiny", "--mode", "sequential", "--workers", "2"], "sequential training has"),
+        (["learner", "tiny"], "--redis"),
+        (["learner", "tiny", "--mode", "sequential", "--redis", "x"], "--mode"),
+        (["up", "tiny", "--mode", "sequential"], "--mode"),
+        (["worker"], "--redis"),
+        (["workers"], "--redis"),
+        (["clean"], "--run-id"),
+        (["status", "nowhere"], "no run at nowhere"),
+        (["train", "tiny", "--set", "order=arrival"], "--mode unordered"),
+    ],
+)
+def test_wrong_input_is_named(arguments: list[str], said: str) -> None:
+    assert said in refused(*arguments)

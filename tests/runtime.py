@@ -1,0 +1,205 @@
+"""Runs with a real server and workers in threads, for the tests of the runtime."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rq.queue import Queue
+
+from rejoinder.bus import LOST, Bus, Packed, connect
+from rejoinder.bus.server import EmbeddedServer, end_with_parent
+from rejoinder.config import RunConfig, load_config, make_config
+from rejoinder.rundir import RunDir
+from rejoinder_learner.main import LearnerService
+from rejoinder_learner.sequential import TrainResult, train
+from rejoinder_worker.job import Player, take_lease
+
+KUHN = {
+    "game": "kuhn",
+    "rollouts": 2,
+    "games": 60,
+    "batch": 5,
+    "lag": 1,
+    "eval_every": 0,
+    "eval_games": 20,
+    "checkpoint_every": 20,
+}
+LEDUC = KUHN | {"game": "leduc"}
+TINY = {"rollouts": 1, "games": 40, "batch": 4, "eval_every": 20, "eval_games": 4}
+
+
+def kuhn(**fields: Any) -> RunConfig:
+    return make_config(KUHN | fields)
+
+
+def leduc(**fields: Any) -> RunConfig:
+    return make_config(LEDUC | fields)
+
+
+def tiny(**fields: Any) -> RunConfig:
+    return load_config("tiny", TINY | fields)
+
+
+class Outcome(NamedTuple):
+    """All that a run comes to, whoever made it."""
+
+    digest: str
+    ledger: bytes
+    metrics: list[dict[str, Any]]
+
+
+def outcome(run: RunDir, result: TrainResult) -> Outcome:
+    return Outcome(result.digest, run.ledger().tobytes(), run.metrics())
+
+
+def sequential(config: RunConfig) -> Outcome:
+    """What sequential training makes of a config."""
+    return _sequential(config.model_dump_json())
+
+
+@functools.cache
+def _sequential(text: str) -> Outcome:
+    config = RunConfig.model_validate_json(text)
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunDir.create(Path(folder) / "run", config)
+        return outcome(run, train(run))
+
+
+class Hand(threading.Thread):
+    """A worker in a thread: takes leases from the queue until told to stop."""
+
+    def __init__(self, url: str, run: RunDir, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.bus = self.make_bus(url, run.id)
+        self.player = Player(self.bus, run.config, name)
+        self.halt = threading.Event()
+        self.banned = False
+        self.failure: Exception | None = None
+
+    def make_bus(self, url: str, run: str) -> Bus:
+        return Bus(connect(url), run)
+
+    def run(self) -> None:
+        try:
+            while not self.halt.is_set() and not self.banned:
+                try:
+                    self.step()
+                except LOST:
+                    time.sleep(0.01)
+        except Exception as error:  # for the test to see
+            self.failure = error
+
+    def step(self) -> None:
+        self.banned = not self.bus.beat(self.name, {"games": self.player.games})
+        found = Queue.dequeue_any([self.bus.queue], None, self.bus.client, serializer=Packed)
+        if found is None:
+            time.sleep(0.002)
+        else:
+            self.work(found[0].id, found[0].args[0])
+
+    def work(self, job: str, message: bytes) -> None:
+        take_lease(self.player, job, message)
+
+
+@contextmanager
+def crew(hands: list[Hand]) -> Iterator[list[Hand]]:
+    """Workers at work; whatever went wrong in one of them comes out at the end."""
+    for hand in hands:
+        hand.start()
+    try:
+        yield hands
+    finally:
+        for hand in hands:
+            hand.halt.set()
+        for hand in hands:
+            hand.join(20)
+            hand.bus.client.close()
+    for hand in hands:
+        assert not hand.is_alive()
+        if hand.failure:
+            raise hand.failure
+
+
+def hands(
+    server: EmbeddedServer, run: RunDir, count: int = 2, kind: type[Hand] = Hand
+) -> list[Hand]:
+    return [kind(server.url, run, f"{kind.__name__.lower()}-{i}") for i in range(count)]
+
+
+def serve(server: EmbeddedServer, run: RunDir, **options: Any) -> TrainResult:
+    """A learner, in this thread."""
+    client = connect(server.url)
+    try:
+        return LearnerService(run, Bus(client, run.id), **options).serve()
+    finally:
+        client.close()
+
+
+def train_with(
+    server: EmbeddedServer, run: RunDir, workers: list[Hand] | int = 2, **options: Any
+) -> Outcome:
+    """Bring a run to its end, or to where `should_stop` says, with workers."""
+    present = hands(server, run, workers) if isinstance(workers, int) else workers
+    with crew(present):
+        return outcome(run, serve(server, run, **options))
+
+
+class Watch:
+    """Hears a learner's statuses; does something once at the first that fulfils a condition."""
+
+    def __init__(
+        self,
+        when: Callable[[dict[str, Any]], bool] = lambda _: False,
+        then: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.statuses: list[dict[str, Any]] = []
+        self.done = False
+        self._when, self._then = when, then
+
+    def __call__(self, status: dict[str, Any]) -> None:
+        self.statuses.append(status)
+        if not self.done and self._when(status):
+            self.done = True
+            self._then()
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return self.statuses[-1]
+
+
+@contextmanager
+def worker_process(
+    url: str, run: str | None, name: str = "process"
+) -> Iterator[subprocess.Popen[str]]:
+    """A real worker; what it says goes to its standard output."""
+    code = f"from rejoinder_worker.main import serve; serve({url!r}, run={run!r}, name={name!r})"
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=end_with_parent,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def eventually(condition: Callable[[], object], seconds: float = 10.0) -> bool:
+    """Whether it becomes true in that time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
