@@ -19,9 +19,10 @@ from rejoinder.bus import LOST, Bus, Packed, connect
 from rejoinder.bus.server import EmbeddedServer, end_with_parent
 from rejoinder.config import RunConfig, load_config, make_config
 from rejoinder.rundir import RunDir
+from rejoinder.wire import EvaluationLease, Lease, Message, Refusal
 from rejoinder_learner.main import LearnerService
 from rejoinder_learner.sequential import TrainResult, train
-from rejoinder_worker.job import Player, take_lease
+from rejoinder_worker.job import MissingSnapshot, Player, take_lease
 
 KUHN = {
     "game": "kuhn",
@@ -109,6 +110,15 @@ class Hand(threading.Thread):
     def work(self, job: str, message: bytes) -> None:
         take_lease(self.player, job, message)
 
+    def answer(self, job: str, message: bytes) -> Message:
+        """What an honest worker would deliver."""
+        lease = self.player.codec.decode(message)
+        assert isinstance(lease, Lease | EvaluationLease)
+        try:
+            return self.player.work_on(lease)
+        except MissingSnapshot as error:
+            return Refusal(job, self.name, str(error), snapshot_missing=True)
+
 
 @contextmanager
 def crew(hands: list[Hand]) -> Iterator[list[Hand]]:
@@ -149,8 +159,13 @@ def train_with(
 ) -> Outcome:
     """Bring a run to its end, or to where `should_stop` says, with workers."""
     present = hands(server, run, workers) if isinstance(workers, int) else workers
+    asked = options.pop("should_stop", lambda: False)
+
+    def should_stop() -> bool:
+        return asked() or any(hand.failure for hand in present)
+
     with crew(present):
-        return outcome(run, serve(server, run, **options))
+        return outcome(run, serve(server, run, should_stop=should_stop, **options))
 
 
 class Watch:

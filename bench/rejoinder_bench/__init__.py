@@ -13,6 +13,10 @@ BENCHES = {
     "openspiel": "our solvers over OpenSpiel's C++ ones, on Kuhn and Leduc poker",
     "kernel": "Monopoly Deal decisions over OpenSpiel's Leduc iterations, and training games",
     "startup": "process start to the first training game, over `import numba` alone",
+    "determinism": "one digest for sequential and ordered training, whatever the workers do",
+    "runtime": "ordered over unordered training, the whole system over bare kernels",
+    "learner": "games that one learner takes in, and what publishing a big table costs",
+    "crowd": "200 workers that come, go and die: nothing lost, memory bounded",
 }
 
 
@@ -22,6 +26,7 @@ class Result:
 
     ratios: dict[str, float] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)  # the raw numbers behind them
+    ok: bool = True  # False: something that must be true was not
 
 
 def run_bench(name: str, say: Callable[[str], None]) -> Result:

@@ -1,58 +1,239 @@
-"""The learner alone: how many games a second it can take in, and what publishing a big table costs.
+"""The learner alone: how many games it can take in, and what publishing a big table costs.
 
-`games_per_second`: a `LearnerService`, unchanged, on a core of its own, finds the deltas of the
-paper's games waiting on a real server, in messages of a lease each. It decodes, checks and folds
-them, keeps the ledger, publishes the snapshots and leases the next games. It never finds more than
-the contract's window of (L + 1)·B games waiting: more cannot be there in a real run either.
+The deltas of the flagship's games are recorded once and put on a real server, as workers would: one
+message a lease. A learner on a core of its own then takes them in. It never finds more of them than
+the contract's window, (L + 1)·B games, because in a real run no more can be there.
+`games_per_second` is receiving, decoding, checking, folding, the ledger, publishing and
+acknowledging; `service_games_per_second` is a whole `LearnerService`, which also plans and queues
+leases, keeps an eye on them and tells its status.
+
+`publish_time_ratio` is the time to publish the same number of changed rows of a table ten times as
+big, the complete snapshots now and then included.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from rejoinder.actor import Actor, Delta
+from rejoinder.actor import Actor
 from rejoinder.bus import Bus, connect
 from rejoinder.bus.server import EmbeddedServer
+from rejoinder.cfr.rollout import entry_dtype
 from rejoinder.config import RunConfig, load_config
-from rejoinder.ledger import SnapshotId
 from rejoinder.rundir import RunDir
 from rejoinder.wire import Codec, Deltas
-from rejoinder_bench import Result
+from rejoinder_bench import Result, system
+from rejoinder_learner.inbox import Inbox
 from rejoinder_learner.main import LearnerService
-from rejoinder_learner.state import Learner
+from rejoinder_learner.publisher import Publisher
+from rejoinder_learner.sequential import warm_up
+from rejoinder_learner.state import Learner, Played
 
 _GAMES = 10_000
 _LEASE = 10  # games in a message
 _ROUNDS = 5
 
-
-class _Window(Bus):
-    """A bus on which everything is waiting already, and that gives it out as a real run would."""
-
-    def receive(self, seconds: float, count: int = 64) -> list[bytes]:
-        return super().receive(seconds, min(count, self.most))
-
-    most = 4
+_BIG, _SMALL = 2_000_000, 200_000  # infosets
+_ENTRIES = 500  # of a game of the big table
+_PUBLISHES = 410  # timed; two complete snapshots of the big table fall due meanwhile
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it maps row numbers to distinct keys
 
 
-def record(config: RunConfig) -> tuple[list[bytes], str]:
-    """What workers would send for all games of a run, and the digest that it leads to."""
+def run(say: Callable[[str], None]) -> Result:
+    result = Result()
+    with tempfile.TemporaryDirectory(prefix="rejoinder-") as name:
+        _measure_intake(result, Path(name), say)
+        _measure_publishing(result, Path(name), say)
+    return result
+
+
+def _measure_intake(result: Result, folder: Path, say: Callable[[str], None]) -> None:
+    config = load_config(
+        "paper", {"rollouts": 1, "games": _GAMES, "eval_every": 0, "checkpoint_every": 0}
+    )
+    messages, digest = _record(config)
+    for what, take_in in (("", _take_in), ("service_", _serve)):
+        rounds = []
+        for n in range(_ROUNDS):
+            directory = RunDir.create(folder / f"{what}{n}", config)
+            with EmbeddedServer(folder / "server.log") as server:
+                _put(Bus(connect(server.url), directory.id), messages)
+                reached, *rates = _on_a_core_of_its_own(take_in, server, directory.path)
+            result.ok &= reached == digest
+            rounds.append(rates)
+        by_clock, by_processor = (statistics.median(column) for column in zip(*rounds, strict=True))
+        result.figures[f"{what}games_per_second"] = by_clock
+        result.figures[f"{what}games_per_processor_second"] = by_processor
+        say(f"{what}games_per_second: {by_clock:,.0f} ({by_processor:,.0f} a processor second)")
+    if not result.ok:
+        say("a learner has reached ANOTHER DIGEST than sequential training")
+
+
+def _record(config: RunConfig) -> tuple[list[bytes], str]:
+    """What workers send for all games of a run, and the digest that it leads to."""
     actor, learner, codec = Actor(config), Learner(config), Codec(config)
     messages = []
-    while learner.games < config.games:
-        first = learner.games
+    for first in range(0, config.games, _LEASE):
         name = learner.snapshots()[config.version_for(first) * config.batch]
         deltas = []
         for game in range(first, min(first + _LEASE, config.games)):
             deltas.append(actor.play(game, learner.policy_for(game)).copy())
             learner.fold(deltas[-1])
-        counts = tuple(map(len, deltas))
-        messages.append(
-            codec.encode(Deltas(first, name, "recorded", 0.1, counts, np.concatenate(deltas)))
-        )
+        counts = tuple(len(delta) for delta in deltas)
+        message = Deltas(first, name, "recorded", 0.1, counts, np.concatenate(deltas))
+        messages.append(codec.encode(message))
     return messages, learner.digest()
+
+
+def _put(bus: Bus, messages: list[bytes]) -> None:
+    for n, message in enumerate(messages):
+        bus.deliver([message], f"recorded-{n}")
+    for name in ("a", "b"):
+        bus.beat(name, {})  # two workers, so leases are of about ten games
+
+
+def _on_a_core_of_its_own(
+    work: Callable[[str, Path], tuple[str, float, float]], server: EmbeddedServer, path: Path
+) -> tuple[str, float, float]:
+    """Run it in a process on one core, with the server on the others."""
+    cores = os.sched_getaffinity(0)
+    mine = max(cores)
+    os.sched_setaffinity(server.pid or 0, (cores - {mine}) or cores)
+    digest, by_clock, by_processor = _in_a_process(_pinned, mine, work, server.url, path)
+    return digest, by_clock, by_processor
+
+
+def _pinned(core: int, work: Callable[..., Any], *arguments: Any) -> Any:
+    os.sched_setaffinity(0, {core})
+    return work(*arguments)
+
+
+def _in_a_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments)
+
+
+def _serve(url: str, path: Path) -> tuple[str, float, float]:
+    """Digest, games a second and games a processor second of a whole learner."""
+    run = RunDir.open(path)
+    bus = _WindowBus(connect(url), run.id, run.config)
+    result = LearnerService(run, bus).serve()
+    return result.digest, result.games_per_second, result.games / bus.processor_seconds
+
+
+def _take_in(url: str, path: Path) -> tuple[str, float, float]:
+    """The same of the path of a delta alone."""
+    run = RunDir.open(path)
+    config = run.config
+    bus, codec = _WindowBus(connect(url), run.id, config), Codec(config)
+    warm_up(config)
+    learner, inbox, publisher = Learner(config), Inbox(config), Publisher(bus, codec)
+    inbox.start_again(learner)
+    publisher.start_again(learner)
+    bus.announce({})
+    begin = time.perf_counter()
+    while learner.games < config.games:
+        with bus.in_one_go():
+            for data in bus.receive(1.0):
+                message = codec.decode(data)
+                assert isinstance(message, Deltas)
+                inbox.add(message)
+            games = inbox.next_games(config.games)
+            learner.fold_all([arrived.played for arrived in games])
+            inbox.folded(games)
+            for name in learner.snapshots():
+                publisher.publish(name)
+    seconds = time.perf_counter() - begin
+    return learner.digest(), config.games / seconds, config.games / bus.processor_seconds
+
+
+class _WindowBus(Bus):
+    """A bus that brings no more at once than can be under way in a real run."""
+
+    def __init__(self, client: Any, run: str, config: RunConfig) -> None:
+        super().__init__(client, run)
+        self._most = max(1, (config.lag + 1) * config.batch // _LEASE)
+        self._begin: float | None = None
+
+    def receive(self, seconds: float, count: int = 64) -> list[bytes]:
+        if self._begin is None:
+            self._begin = time.process_time()
+        return super().receive(seconds, min(count, self._most))
+
+    @property
+    def processor_seconds(self) -> float:
+        """Since the first message."""
+        return time.process_time() - (self._begin or 0.0)
+
+
+def _measure_publishing(result: Result, folder: Path, say: Callable[[str], None]) -> None:
+    with EmbeddedServer(folder / "server.log") as server:
+        small, _, _ = _in_a_process(_publish, server.url, "small", _SMALL)
+        big, fold, peak = _in_a_process(_publish, server.url, "big", _BIG)
+    result.ratios["publish_time_ratio"] = big / small
+    result.figures["publish_milliseconds"] = 1e3 * big
+    result.figures["fold_milliseconds"] = 1e3 * fold
+    result.figures["peak_mebibytes"] = peak / 2**20
+    say(
+        f"publish_time_ratio: {big / small:.2f} ({1e3 * big:.1f} ms with {_BIG:,} infosets, "
+        f"{1e3 * small:.1f} ms with {_SMALL:,}); peak memory {peak / 2**20:,.0f} MiB"
+    )
+
+
+def _publish(url: str, run: str, infosets: int) -> tuple[float, float, float]:
+    """Seconds a publish, seconds to fold what it publishes, and the process's peak memory.
+
+    First the table grows to its size, published all along; then known infosets change.
+    """
+    config = load_config("leduc", {"averaging": "uniform"})
+    bus, learner = Bus(connect(url), run), Learner(config)
+    publisher = Publisher(bus, Codec(config))
+    publisher.start_again(learner)
+    folding, publishing = [], []
+    for keys in _batches_of_keys(config, infosets):
+        games = _games(config, learner.games, keys)
+        begin = time.perf_counter()
+        learner.fold_all(games)
+        folded = time.perf_counter()
+        with bus.in_one_go():
+            publisher.publish(learner.games)
+        folding.append(folded - begin)
+        publishing.append(time.perf_counter() - folded)
+    timed = slice(-_PUBLISHES, None)
+    bus.clean()
+    return (
+        statistics.fmean(publishing[timed]),
+        statistics.fmean(folding[timed]),
+        system.peak_bytes(),
+    )
+
+
+def _batches_of_keys(config: RunConfig, infosets: int) -> Iterator[Any]:
+    """For each batch the infosets that it changes: every one in turn, then random ones."""
+    size = config.batch * _ENTRIES
+    for first in range(0, infosets, size):
+        yield np.arange(first, min(first + size, infosets)).astype(np.uint64)
+    random = np.random.default_rng(1)
+    for _ in range(_PUBLISHES):
+        yield random.integers(0, infosets, size).astype(np.uint64)
+
+
+def _games(config: RunConfig, first: int, keys: Any) -> list[Played]:
+    """A batch of games that change the infosets with these keys."""
+    actions = len(config.load_abstraction().actions)
+    entries = np.zeros(len(keys), entry_dtype(actions))
+    entries["key"], entries["legal"], entries["reach"] = keys * _SPREAD, 2**actions - 1, 0.5
+    entries["regret"] = np.random.default_rng(first).normal(size=(len(keys), actions))
+    return [
+        Played(first + n, config.version_for(first + n), delta)
+        for n, delta in enumerate(np.array_split(entries, config.batch))
+    ]

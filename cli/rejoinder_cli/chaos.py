@@ -40,6 +40,7 @@ KINDS = ("worker", "learner", "server", "flush")
 _LOOK = 0.02  # seconds between two looks at the server
 _RESTART_DELAY = 0.3  # seconds at most until something killed is started again
 _STRIKE_DELAY = 0.2  # seconds at most between the moment for a strike and the strike
+_OVERLAP_DELAY = 1.0  # the same for one that does not wait for a recovery
 _OVERLAP = 0.2  # share of the strikes that do not wait for a recovery
 _LAST_STRIKE = 0.85  # share of the games before which all strikes come
 _BUSY = 1.0  # seconds to wait for all workers to be at work before one of them is killed
@@ -98,14 +99,12 @@ def cause_chaos(
     report: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Bring the run to its end against all odds; `learner` is the command that trains it."""
-    logs = run.path / LOGS
-    with EmbeddedServer(logs / "server.log") as server:
+    with EmbeddedServer(run.path / LOGS / "server.log") as server:
         storm = _Storm(run, server, plan(kills, seed), seed, report)
         try:
-            storm.learner = Child(learner, server.url, logs / "learner.log")
+            storm.start("learner", learner)
             for name in (f"worker-{n}" for n in range(1, workers + 1)):
-                arguments = ("worker", "--run-id", run.id, "--name", name)
-                storm.workers[name] = Child(arguments, server.url, logs / f"{name}.log")
+                storm.start(name, ("worker", "--run-id", run.id, "--name", name))
             while not storm.is_over() and not should_stop():
                 storm.step()
                 on_games(storm.view.games)
@@ -118,8 +117,6 @@ def cause_chaos(
 class _Storm:
     """One run, its processes and their fate."""
 
-    learner: Child
-
     def __init__(
         self,
         run: RunDir,
@@ -128,26 +125,25 @@ class _Storm:
         seed: int,
         say: Callable[[str], None],
     ) -> None:
-        self._target = run.config.games
+        self._logs, self._target = run.path / LOGS, run.config.games
         self._server, self._strikes, self._say = server, strikes, say
         self._chance = random.Random(f"moments {seed}")
-        self._restarts: list[tuple[float, Callable[[], None]]] = []  # when, and what
+        self._children: dict[str, Child] = {}
+        self._restarts: dict[str, tuple[float, Callable[[], None]]] = {}  # of what, when and how
         self._pending: list[Recovery] = []
         self._next_games = 0  # the next strike comes once so many games are folded …
         self._next_time: float | None = None  # … at this time, which is then decided
         self._progress = (0, time.monotonic())  # most games folded, and when that was
-        self.workers: dict[str, Child] = {}
         self.view = _View(server.url, run)
         self.report = Report()
         self._plan_next()
 
+    def start(self, name: str, arguments: Sequence[str]) -> None:
+        self._children[name] = Child(arguments, self._server.url, self._logs / f"{name}.log")
+
     def step(self) -> None:
         """What is due now."""
-        now = time.monotonic()
-        for restart in [restart for when, restart in self._restarts if when <= now]:
-            restart()
-        self._restarts = [(when, restart) for when, restart in self._restarts if when > now]
-        self._revive_others()
+        self._restart()
         self.view.look()
         self._note_recoveries()
         if self._is_time_to_strike():
@@ -156,50 +152,59 @@ class _Storm:
         self._check_progress()
 
     def is_over(self) -> bool:
-        return self.learner.exit_code == 0
+        return self._children["learner"].exit_code == 0
 
     def end(self) -> None:
         """End every process that was started here; the server has its own end."""
-        children = [*self.workers.values()]
-        children += [self.learner] if hasattr(self, "learner") else []
-        for child in children:
+        for child in self._children.values():
             child.ask_to_stop()
-        for child in children:
+        for child in self._children.values():
             child.wait()
         self.report.unmeasured += len(self._pending)
         self._pending.clear()
 
     def _plan_next(self) -> None:
         """The next strike's moment: at random within its share of the games that are left."""
+        self._next_time, self._next_games = None, self.view.games
+        if self._strikes and self._strikes[0].overlaps:
+            return
         left = max(0.0, _LAST_STRIKE * self._target - self.view.games)
         share = left / max(1, len(self._strikes))
-        self._next_games = self.view.games + int(share * self._chance.uniform(0.2, 1.0))
-        self._next_time = None
+        self._next_games += int(share * self._chance.uniform(0.2, 1.0))
 
     def _is_time_to_strike(self) -> bool:
         games = self.view.games
         if not self._strikes or not games or games < self._next_games:
             return False
-        in_haste = games > _LAST_STRIKE * self._target or self._strikes[0].overlaps
-        if self._pending and not in_haste:
+        if not self._targets(self._strikes[0].kind):
+            return False
+        overlaps, in_haste = self._strikes[0].overlaps, games > _LAST_STRIKE * self._target
+        if self._pending and not overlaps and not in_haste:
             return False
         if self._next_time is None:
-            delay = 0.0 if games > _LAST_STRIKE * self._target else _STRIKE_DELAY
+            delay = 0.0 if in_haste else _OVERLAP_DELAY if overlaps else _STRIKE_DELAY
             self._next_time = time.monotonic() + self._chance.uniform(0.0, delay)
         return time.monotonic() >= self._next_time
+
+    def _targets(self, kind: str) -> list[str]:
+        """What of that kind is running, so that it can be struck."""
+        if kind in ("server", "flush"):
+            return ["server"] if self._server.is_running() else []
+        alive = [name for name, child in self._children.items() if child.exit_code is None]
+        return [name for name in alive if name.startswith(kind)]
 
     def _strike(self, strike: Strike) -> None:
         recovery = Recovery(strike.kind)
         if strike.kind == "worker":
             what = self._kill_a_worker(recovery)
         elif strike.kind == "learner":
-            self.learner.kill()
+            self._children["learner"].kill()
             what = "killed the learner"
-            self._restart_soon(self.learner.start, recovery)
+            self._restart_soon("learner", self._children["learner"].start, recovery)
         elif strike.kind == "server":
             self._server.kill()
             what = "killed the server"
-            self._restart_soon(self._server.start, recovery)
+            self._restart_soon("server", self._server.start, recovery)
         else:
             self.view.flush()
             what = "flushed the server"
@@ -213,38 +218,47 @@ class _Storm:
 
     def _kill_a_worker(self, recovery: Recovery) -> str:
         """Kill one that is at work, so that there is something to recover."""
-        deadline = time.monotonic() + _BUSY
+        alive, deadline = self._targets("worker"), time.monotonic() + _BUSY
         while True:
-            ready = [name for name, pid in self.view.ready().items() if self._runs(name, pid)]
+            said = self.view.ready()
+            ready = [name for name in alive if said.get(name) == self._children[name].pid]
             self.view.look()
-            in_hand = self.view.in_hand()
-            if (ready and len(in_hand) >= len(ready)) or time.monotonic() > deadline:
+            all_busy = ready and len(self.view.in_hand()) >= len(ready)
+            if all_busy or time.monotonic() > deadline:
                 break
             time.sleep(_LOOK / 10)
-        name = self._chance.choice(ready or list(self.workers))
-        child = self.workers[name]
+        name = self._chance.choice(ready or alive)
+        child = self._children[name]
         recovery.since = time.monotonic()
         child.kill()
         self.view.look()
         self._note_recoveries()  # of others; leases that are there by now do not count for this one
         # Whose they are cannot be seen; those of the others are folded soon.
         recovery.games = {game for lease in self.view.in_hand() for game in lease}
-        self._restart_soon(child.start)
+        recovery.measured = bool(recovery.games)
+        self._restart_soon(name, child.start)
         return f"killed {name}"
 
-    def _runs(self, name: str, pid: int) -> bool:
-        """Whether a worker that said so is still that very process."""
-        child = self.workers.get(name)
-        return child is not None and child.pid == pid and child.exit_code is None
-
-    def _restart_soon(self, start: Callable[[], None], recovery: Recovery | None = None) -> None:
+    def _restart_soon(
+        self, name: str, start: Callable[[], None], recovery: Recovery | None = None
+    ) -> None:
         def restart() -> None:
             if recovery is not None:
                 self._begin(recovery)
             start()
 
         when = time.monotonic() + self._chance.uniform(0.0, _RESTART_DELAY)
-        self._restarts.append((when, restart))
+        self._restarts[name] = (when, restart)
+
+    def _restart(self) -> None:
+        """Start what was killed, once its time has come, and what gave up without the others."""
+        for name, (when, restart) in list(self._restarts.items()):
+            if when <= time.monotonic():
+                del self._restarts[name]
+                restart()
+        for name, child in self._children.items():
+            if name not in self._restarts:
+                child.revive(self._say)
 
     def _begin(self, recovery: Recovery) -> None:
         recovery.since = time.monotonic()
@@ -267,12 +281,6 @@ class _Storm:
                     self.report.recoveries[recovery.kind].append(now - recovery.since)
                 else:
                     self.report.unmeasured += 1
-
-    def _revive_others(self) -> None:
-        """Start again what gave up because something else was away."""
-        if not self._restarts:  # else some of them were killed and have their time
-            for child in (self.learner, *self.workers.values()):
-                child.revive(self._say)
 
     def _check_progress(self) -> None:
         most, when = self._progress

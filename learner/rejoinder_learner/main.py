@@ -216,7 +216,7 @@ class LearnerService:
             self._leases.lease_again(dropped)
             return
         learner, evaluations = self._journal.resume(most=before)
-        self._run.extend_ledger(learner.games, b"")  # checkpoints after that are void from now on
+        self._run.go_back(learner.games)
         self._report(
             f"games by {worker} were folded from game {before:,} on: "
             f"going back to game {learner.games:,}"

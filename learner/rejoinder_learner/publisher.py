@@ -20,7 +20,7 @@ from rejoinder.rundir import Rows
 from rejoinder.wire import Codec, Snapshot
 from rejoinder_learner.state import Learner
 
-PART_ROWS = 2**18  # rows in one message at most
+PART_ROWS = 2**15  # rows in one message at most: memory for it is found again and again
 
 
 class Publisher:

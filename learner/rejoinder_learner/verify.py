@@ -74,8 +74,9 @@ def verify(
 def read(run: RunDir) -> Verification:
     """Check what is written, without playing a game."""
     checkpoints = run.checkpoint_games()  # first: a trainer at work extends the ledger before them
-    found = Verification(run, run.ledger(), playable=len(run.ledger()))
-    if not checkpoints and not len(found.records):
+    records = run.ledger()
+    found = Verification(run, records, playable=len(records))
+    if not checkpoints and not len(records):
         raise RunError(f"{run.path} has neither games nor checkpoints yet: nothing to verify")
     _check_ledger(found)
     kernels = {str(session["kernel"]) for session in run.sessions() if "kernel" in session}
@@ -112,16 +113,16 @@ def recompute(
     done = 0
     on_game(done)
     for games in chosen:
-        before = done
-
-        def on_this_game(n: int, before: int = before) -> None:
-            on_game(before + n)
-
         try:
-            replay.segment(games, on_this_game)
+            replay.segment(games, done, on_game)
         except ValueError as error:
-            what = f"cannot be continued, its parts do not belong together: {error}"
-            found.object("checkpoint", games.start, what)
+            if {games.start, games.stop} & {*found.starts[1:]} <= {*found.run.checkpoint_games()}:
+                found.object("checkpoint", games.start, f"cannot be continued: {error}")
+            else:
+                found.notes.append(
+                    f"games {games.start:,} to {games.stop - 1:,} were not checked to the end: "
+                    "a trainer at work has removed a checkpoint that is needed for that"
+                )
         done += len(games)
         on_game(done)
 
@@ -140,7 +141,8 @@ def _check_ledger(found: Verification) -> None:
     else:
         twice = np.ones(len(records), bool)
         twice[np.unique(game, return_index=True)[1]] = False
-        end = np.minimum((n // config.batch + config.lag + 1) * config.batch, config.games)
+        last = max(config.games, len(records))
+        end = np.minimum((n // config.batch + config.lag + 1) * config.batch, last)
         wrong_game, wrong_version = twice | (game >= end), version > n // config.batch
         asked = "there were only versions up to"
     if wrong_game.any():
@@ -186,10 +188,12 @@ def _check_ends(found: Verification, checkpoints: list[int]) -> None:
     games, newest = len(found.records), max(checkpoints, default=0)
     if games < newest:
         found.object("ledger", games, f"it ends here, before the checkpoint at game {newest}")
-    elif games > newest and games >= found.run.config.games:
+    elif games == newest or games in found.run.checkpoint_games():
+        return  # in the second case a trainer at work has just written it
+    elif games >= found.run.config.games:
         what = "is missing, though the ledger says that the run is finished (--resume makes it)"
         found.object("checkpoint", games, what)
-    elif games > newest:
+    else:
         found.notes.append(
             f"the ledger goes on for {games - newest:,} games after the newest checkpoint; "
             "--resume plays them again"
@@ -211,7 +215,7 @@ class _Replay:
             versions = self._records["version"]
             self._last_use = {int(versions[n]): n for games in chosen for n in games}
 
-    def segment(self, games: range, on_game: Callable[[int], None]) -> None:
+    def segment(self, games: range, done: int, on_game: Callable[[int], None]) -> None:
         """Replay games from a checkpoint on, until one of them is wrong."""
         start = self._run.checkpoint(games.start) if games.start else None
         learner = Learner(self._config, start)
@@ -232,7 +236,7 @@ class _Replay:
                 if complete:
                     learner.fold_all([Played(game, version, delta)])
                     self._keep_snapshots(learner)
-            on_game(n + 1 - games.start)
+            on_game(done + n + 1 - games.start)
         if complete and games.stop in self._found.starts:
             self._compare(learner.checkpoint(), self._run.checkpoint(games.stop))
 

@@ -200,6 +200,13 @@ class RunDir:
             file.flush()
             os.fsync(file.fileno())
 
+    def go_back(self, games: int) -> None:
+        """Forget what came after so many games; the ledger first, which vouches for the rest."""
+        self.extend_ledger(games, b"")
+        for later in self.checkpoint_games():
+            if later > games:
+                _remove(self.path / _CHECKPOINTS / f"{later:08d}")
+
     def ledger(self) -> Any:
         """Its whole records so far."""
         try:

@@ -14,12 +14,15 @@ from rejoinder.evaluate.match import play_match
 from rejoinder.rundir import RunDir
 from rejoinder_learner.sequential import train
 
+DIGEST = "9886e0cab6828cd58177b71f94db3e36381e798a195efd7cc59f7532490cc2c0"
+
 
 @pytest.mark.slow
 def test_a_thousand_games_make_a_strong_agent(tmp_path: Path) -> None:
     config = load_config("paper", {"eval_every": 500})
     run = RunDir.create(tmp_path / "paper", config)
-    assert train(run).games == 1_000
+    trained = train(run)
+    assert (trained.games, trained.digest) == (1_000, DIGEST)
 
     rows = run.result().rows
     # The paper: about 120 infosets a player, updated up to some 2,000 times, median about 50.

@@ -8,9 +8,11 @@ import typer
 
 from rejoinder_cli.output import JsonFlag, Output
 
+_NAMES = "openspiel, kernel, startup, determinism, runtime, learner or crowd."
+
 
 def bench(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="openspiel, kernel or startup.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help=_NAMES)],
     as_json: JsonFlag = False,
 ) -> None:
     """Measure speed side by side with a peer, such as OpenSpiel's C++ solvers."""
@@ -19,3 +21,6 @@ def bench(
     output = Output(as_json)
     result = run_bench(name, output.say)
     output.result({"bench": name, "ratios": result.ratios, "figures": result.figures})
+    if not result.ok:
+        output.warn(f"the benchmark {name} found something wrong; see above")
+        raise typer.Exit(1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from rejoinder.rundir import RunDir
     from rejoinder_cli.chaos import Report
 
-GAMES_PER_KILL = 60
+GAMES_PER_KILL = 80
 CHECKPOINT_EVERY = 25  # games; so that a learner is sometimes killed while it writes one
 
 
@@ -43,12 +45,12 @@ def chaos(
     from rejoinder_cli.chaos import cause_chaos
 
     output = Output(as_json)
-    games = games or max(1, GAMES_PER_KILL * kills)
+    games = games or GAMES_PER_KILL * max(kills, 1)
     changed = [f"games={games}", f"checkpoint_every={CHECKPOINT_EVERY}", *(settings or [])]
     loaded = read_config(config, "ordered", changed)
-    with tempfile.TemporaryDirectory(prefix="rejoinder-chaos-") as scratch, graceful_stop() as stop:
-        directory = RunDir.create(run or Path(scratch) / "run", loaded)
-        undisturbed = RunDir.create(Path(scratch) / "undisturbed", loaded)
+    with _scratch(output) as scratch, graceful_stop() as stop:
+        directory = RunDir.create(run or scratch / "run", loaded)
+        undisturbed = RunDir.create(scratch / "undisturbed", loaded)
         _train_undisturbed(undisturbed, stop, output)
         learner = ["learner", config, "--run", str(directory.path)]
         learner += [word for text in changed for word in ("--set", text)]
@@ -66,10 +68,27 @@ def chaos(
         if stop():
             raise typer.Exit(130)
         result = _compare(directory, undisturbed) | _figures(report) | {"seed": seed}
-    output.say(_verdict(result))
-    output.result(result | {"run": str(run) if run else None})
-    if not result["equal"]:
-        raise typer.Exit(1)
+        output.say(_verdict(result))
+        output.result(result | {"run": str(run) if run else None})
+        if not result["equal"]:
+            raise typer.Exit(1)
+
+
+@contextmanager
+def _scratch(output: Output) -> Iterator[Path]:
+    """A folder that is gone afterwards, unless somebody must look into it."""
+    folder = Path(tempfile.mkdtemp(prefix="rejoinder-chaos-"))
+    keep = False
+    try:
+        yield folder
+    except (OSError, typer.Exit) as error:
+        keep = getattr(error, "exit_code", 1) != 130
+        raise
+    finally:
+        if keep:
+            output.warn(f"what went wrong can be seen in {folder}")
+        else:
+            shutil.rmtree(folder)
 
 
 def _train_undisturbed(run: RunDir, stop: Callable[[], bool], output: Output) -> None:

@@ -53,7 +53,7 @@ TAKE_LEASE = "rejoinder_worker.job.take_lease"  # what RQ calls a lease's functi
 
 _GROUP, _CONSUMER, _FIELD = "learner", "learner", b"m"
 _SOCKET_TIMEOUT = 10.0  # longer than any blocking read
-_FLUSH_BYTES = 32 * 2**20  # of a pipeline that writes a big snapshot
+_FLUSH_BYTES = 8 * 2**20  # of a pipeline that writes a big snapshot
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0  # seconds, after a connection was lost
 _OLDEST_SERVER = (6, 2)
 
@@ -319,7 +319,7 @@ class Bus:
     def drop_snapshots(self, games: Iterable[int], kind: str = "snapshot") -> None:
         with self._writing() as pipeline:
             for keys in _in_blocks(self._key(kind, n) for n in games):
-                pipeline.delete(*keys)
+                pipeline.unlink(*keys)  # the server need not stop to free a big one
 
     def _write_parts(self, key: str, parts: Iterable[bytes]) -> None:
         draft = f"{key}:draft"

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from rejoinder.bus import BusError
 
@@ -35,6 +37,7 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
         socket = self._folder / "redis.sock"
         if len(os.fsencode(socket)) > _SOCKET_LENGTH:
+            self._folder.rmdir()
             raise BusError(f"{socket}: too long a name for a socket; set TMPDIR to a shorter one")
         self.url = f"unix://{socket}"
         self._socket = socket
@@ -72,7 +75,7 @@ class EmbeddedServer:
                 start_new_session=True,  # Ctrl-C is for its parent
                 preexec_fn=end_with_parent,
             )
-        client = redis.Redis(unix_socket_path=str(self._socket))
+        client = redis.Redis(unix_socket_path=str(self._socket), retry=Retry(NoBackoff(), 0))
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:

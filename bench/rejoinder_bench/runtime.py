@@ -1,0 +1,190 @@
+"""The whole system on two cores, against what it is made of.
+
+Three things take turns: ordered training by a learner, a server and two worker processes;
+unordered training by the same; and two processes that only play, without any queue, the very games
+of the ordered run with the very snapshots that these ask for. All are timed over the same games,
+when everybody has warmed up, without evaluations and without pinning. Then one more ordered run
+says where the time goes, and the paper's experiment is run as a user would run it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from rejoinder.actor import Actor
+from rejoinder.bus import Bus, connect
+from rejoinder.bus.server import EmbeddedServer
+from rejoinder.cfr.table import table_of
+from rejoinder.config import RunConfig, load_config
+from rejoinder.ledger import SnapshotId
+from rejoinder.rundir import RunDir
+from rejoinder_bench import Result, stopwatch, system
+from rejoinder_learner.main import LearnerService
+from rejoinder_learner.state import Learner
+
+_CONFIG = "paper"
+_GAMES = 1_400
+_FIRST = 200  # games before it are not timed: workers start, policies settle
+_WORKERS = 2
+_ROUNDS = 5
+_PAPER_GAMES = 1_000
+
+
+def run(say: Callable[[str], None]) -> Result:
+    result = Result()
+    ordered = _config("index")
+    with tempfile.TemporaryDirectory(prefix="rejoinder-") as name:
+        folder = Path(name)
+        with Kernels(ordered) as kernels:
+            rounds = []
+            for n in range(_ROUNDS):
+                rates = (
+                    System(folder / f"ordered-{n}", ordered).rate,
+                    System(folder / f"unordered-{n}", _config("arrival")).rate,
+                    kernels.rate(),
+                )
+                rounds.append(rates)
+                say("games/s: ordered {:.1f}, unordered {:.1f}, kernels {:.1f}".format(*rates))
+        columns = list(zip(*rounds, strict=True))
+        for what, column in zip(("ordered", "unordered", "kernels"), columns, strict=True):
+            result.figures[f"{what}_games_per_second"] = statistics.median(column)
+        result.ratios["ordered_over_unordered"] = statistics.median(a / b for a, b, _ in rounds)
+        result.ratios["system_over_kernels"] = statistics.median(a / c for a, _, c in rounds)
+        for what, ratio in result.ratios.items():
+            say(f"{what}: {ratio:.3f}")
+        shares = System(folder / "profile", ordered, stopwatch.__name__).shares()
+        say("shares: " + ", ".join(f"{what} {share:.1%}" for what, share in shares.items()))
+        result.figures |= {f"{what}_share": share for what, share in shares.items()}
+        seconds = _seconds_of_the_paper(folder / "paper")
+        result.figures["paper_seconds"] = seconds
+        say(f"the paper's {_PAPER_GAMES:,} games, from command to report: {seconds:.1f} s")
+    return result
+
+
+def _config(order: str) -> RunConfig:
+    return load_config(
+        _CONFIG, {"order": order, "games": _GAMES, "eval_every": 0, "checkpoint_every": 0}
+    )
+
+
+class System:
+    """One run of learner, server and workers."""
+
+    def __init__(self, folder: Path, config: RunConfig, module: str = system.REAL) -> None:
+        self._folder = folder
+        directory = RunDir.create(folder / "run", config)
+        with EmbeddedServer(folder / "server.log") as server:
+            self._bus = WatchedBus(connect(server.url), directory.id, server.pid or 0)
+            with system.workers(_WORKERS, server.url, directory.id, folder, module) as processes:
+                LearnerService(directory, self._bus, workers=_WORKERS).serve()
+                for process in processes:
+                    process.wait()  # until they have seen the end
+
+    @property
+    def rate(self) -> float:
+        """Games a second."""
+        (games, begin, *_), (last, end, *_) = self._bus.first, self._bus.last
+        return (last - games) / (end - begin)
+
+    def shares(self) -> dict[str, float]:
+        """Of a worker's time by part; of a core's time by learner and server."""
+        said = [stopwatch.read(self._folder / f"w{i}.log") for i in range(_WORKERS)]
+        total = sum(one["total"] for one in said)
+        shares = {
+            f"worker_{part}": sum(one[part] for one in said) / total for part in stopwatch.PARTS
+        }
+        (_, begin, *before), (_, end, *after) = self._bus.first, self._bus.last
+        for who, used, had in zip(("learner", "server"), after, before, strict=True):
+            shares[f"{who}_cpu"] = (used - had) / (end - begin)
+        return shares
+
+
+class WatchedBus(Bus):
+    """A bus that notes when the first and the last snapshot of the timed games were published."""
+
+    def __init__(self, client: Any, run: str, server: int) -> None:
+        super().__init__(client, run)
+        self._server = server
+        # Games, time, and the processor seconds of learner and server.
+        self.first = self.last = (0, 0.0, 0.0, 0.0)
+
+    def name_newest(self, name: SnapshotId) -> None:
+        super().name_newest(name)
+        learner, server = time.process_time(), system.cpu_seconds(self._server)
+        self.last = (name.games, time.perf_counter(), learner, server)
+        if self.first[0] < _FIRST:
+            self.first = self.last
+
+
+class Kernels:
+    """Two processes that play the games of an ordered run, and nothing else."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        context = multiprocessing.get_context("spawn")
+        self._pipes, self._processes = [], []
+        snapshots = _snapshots(config)
+        for n in range(_WORKERS):
+            games = range(_FIRST + n, config.games, _WORKERS)
+            here, there = context.Pipe()
+            process = context.Process(
+                target=_play, args=(there, config, snapshots, games), daemon=True
+            )
+            process.start()
+            self._pipes.append(here)
+            self._processes.append(process)
+
+    def __enter__(self) -> Kernels:
+        self.rate()  # warm up
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.terminate()
+            process.join()
+
+    def rate(self) -> float:
+        """Games a second, of all processes at the same time."""
+        for pipe in self._pipes:
+            pipe.send("go")
+        return float(sum(pipe.recv() for pipe in self._pipes))
+
+
+def _snapshots(config: RunConfig) -> dict[int, Any]:
+    """The policies of every snapshot of a run, by version."""
+    actor, learner, rows = Actor(config), Learner(config), {}
+    while learner.games < config.games:
+        policy, version = learner.policy_for(learner.games), config.version_for(learner.games)
+        if version not in rows:
+            rows[version] = policy.rows[: policy.size[0]].copy()
+        learner.fold(actor.play(learner.games, policy))
+    return rows
+
+
+def _play(pipe: Connection, config: RunConfig, snapshots: dict[int, Any], games: range) -> None:
+    """In a process of its own: play some of the games whenever told to."""
+    actor = Actor(config)
+    tables = {version: table_of(rows) for version, rows in snapshots.items()}
+    while pipe.recv():
+        begin = time.perf_counter()
+        for game in games:
+            actor.play(game, tables[config.version_for(game)])
+        pipe.send(len(games) / (time.perf_counter() - begin))
+
+
+def _seconds_of_the_paper(folder: Path) -> float:
+    """`rejoinder train paper`, as a user runs it, with evaluations, checkpoints and report."""
+    command = [sys.executable, "-m", "rejoinder_cli.main", "train", "paper", "--report"]
+    command += ["--workers", str(_WORKERS), "--games", str(_PAPER_GAMES), "--run", str(folder)]
+    begin = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - begin

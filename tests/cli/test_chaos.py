@@ -1,0 +1,93 @@
+"""Chaos: whatever is killed, and however often, the result is that of an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import refused, run_json
+
+from rejoinder.config import make_config
+from rejoinder.rundir import RunDir
+from rejoinder_cli.chaos import KINDS, plan
+from rejoinder_cli.commands.chaos import _compare
+from rejoinder_learner.sequential import train
+
+SECONDS = 5.0  # until the games of a dead worker are under way again, and a new learner goes on
+
+
+@pytest.mark.slow
+def test_a_run_survives_every_kind_of_death(tmp_path: Path) -> None:
+    before = children()
+    result = chaos(tmp_path / "run", kills=32, seed=1)
+    assert children() == before
+    assert result["kills"] == dict.fromkeys(KINDS, 8)
+    assert all(len(result["recoveries"][kind]["all"]) >= 2 for kind in KINDS), result
+    verified = run_json("verify", tmp_path / "run", "--sample", "0.2")
+    assert verified["verified"]
+    assert verified["games"] == result["games"]
+    if not is_in_time(result):
+        # These are times, and others may have had the machine: that gets another try, once.
+        result = chaos(tmp_path / "again", kills=12, seed=2)
+    assert is_in_time(result), result["recoveries"]
+
+
+def chaos(path: Path, kills: int, seed: int) -> dict[str, Any]:
+    numbers = ("--kills", str(kills), "--seed", str(seed), "--workers", "2")
+    result = run_json("chaos", "paper", *numbers, "--set", "rollouts=10", "--run", path)
+    assert result["equal"], result
+    assert result["digest"] == result["expected"]
+    assert result["problems"] == []
+    return result
+
+
+def is_in_time(result: dict[str, Any]) -> bool:
+    recoveries = result["recoveries"]
+    return all(seconds < SECONDS for kind in KINDS for seconds in recoveries[kind]["all"])
+
+
+def children() -> list[str]:
+    """The processes that this one has started and that have not ended; where that can be known."""
+    path = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    return path.read_text().split() if path.exists() else []
+
+
+@pytest.mark.parametrize("kills", [0, 1, 4, 30, 33])
+def test_every_kind_gets_its_share(kills: int) -> None:
+    for seed in range(20):
+        strikes = plan(kills, seed)
+        counts = Counter(strike.kind for strike in strikes)
+        assert sum(counts.values()) == kills
+        assert all(kills // 4 <= counts[kind] <= kills // 4 + 1 for kind in KINDS)
+        assert strikes == plan(kills, seed)
+    assert kills < 4 or plan(kills, 1) != plan(kills, 2)
+
+
+def test_a_difference_is_noticed(tmp_path: Path) -> None:
+    fields = {"game": "kuhn", "rollouts": 2, "eval_every": 10, "eval_games": 20, "games": 20}
+    runs = {
+        name: RunDir.create(tmp_path / name, make_config(fields | {"seed": seed}))
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    }
+    for run in runs.values():
+        train(run)
+    same = _compare(runs["a"], runs["b"])
+    assert same["equal"]
+    assert same["digest"] == same["expected"]
+    other = _compare(runs["a"], runs["c"])
+    assert not other["equal"]
+    assert other["digest"] != other["expected"]
+    assert not other["ledger_equal"]
+    runs["b"].append_metrics({"games": 20, "mer": -1.0})
+    changed = _compare(runs["b"], runs["a"])
+    assert (changed["equal"], changed["metrics_equal"]) == (False, False)
+
+
+def test_what_is_there_is_not_disturbed(tmp_path: Path) -> None:
+    RunDir.create(tmp_path / "run", make_config({"game": "kuhn"}))
+    assert "holds a run already" in refused("chaos", "kuhn", "--run", tmp_path / "run")
+    assert "order" in refused("chaos", "kuhn", "--set", "order=arrival")
+    assert "no config is called" in refused("chaos", "khun")

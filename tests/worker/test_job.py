@@ -1,0 +1,129 @@
+"""One lease: what a worker makes of it, and which leases it does not touch."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from rq.queue import Queue
+from runtime import kuhn
+
+from rejoinder.actor import Actor
+from rejoinder.bus import Bus, Order, Packed, connect
+from rejoinder.bus.server import EmbeddedServer
+from rejoinder.config import RunConfig
+from rejoinder.jit import KERNEL_VERSION
+from rejoinder.ledger import SnapshotId
+from rejoinder.metrics import win_rates
+from rejoinder.wire import Codec, Deltas, Evaluation, EvaluationLease, Lease, Refusal
+from rejoinder_learner.publisher import Publisher
+from rejoinder_learner.state import Learner
+from rejoinder_worker.job import ForeignLease, Player, take_lease
+
+_numbers = itertools.count()
+
+
+class Bench:
+    """A run on the server, without a learner at work."""
+
+    def __init__(self, client: Any, config: RunConfig) -> None:
+        self.config = config
+        self.bus = Bus(client, f"job-{next(_numbers)}")
+        self.bus.announce({})
+        self.codec = Codec(config)
+        self.learner = Learner(config)
+        self.publisher = Publisher(self.bus, self.codec)
+        self.publisher.start_again(self.learner)
+        self.player = Player(self.bus, config, "worker")
+        self.bus.receive(0.001)
+
+    def do(self, lease: Lease | EvaluationLease) -> Any:
+        """Through the queue to a worker, and what it answers."""
+        self.bus.enqueue([Order(f"{self.bus.run}_1", self.codec.encode(lease), "a lease")])
+        found = Queue.dequeue_any([self.bus.queue], 1, self.bus.client, serializer=Packed)
+        assert found is not None
+        take_lease(self.player, found[0].id, found[0].args[0])
+        (answer,) = self.bus.receive(0.001)
+        return self.codec.decode(answer)
+
+    def play(self, games: int) -> None:
+        actor = Actor(self.config)
+        for _ in range(games):
+            policy = self.learner.policy_for(self.learner.games)
+            self.learner.fold(actor.play(self.learner.games, policy))
+
+
+@pytest.fixture
+def bench(server: EmbeddedServer) -> Iterator[Bench]:
+    with connect(server.url) as client:
+        made = Bench(client, kuhn(batch=4, lag=0))
+        yield made
+        made.bus.clean()
+
+
+def test_a_lease_brings_the_deltas_of_its_games(bench: Bench) -> None:
+    bench.play(8)
+    name = bench.publisher.publish(8)
+    answer = bench.do(Lease(8, 12, name, KERNEL_VERSION))
+    assert isinstance(answer, Deltas)
+    assert (answer.games, answer.snapshot, answer.worker) == (range(8, 12), name, "worker")
+    actor, policy = Actor(bench.config), bench.learner.policy_at(2)
+    for game, delta in answer.by_game().items():
+        assert delta.tobytes() == actor.play(game, policy).tobytes()
+    assert bench.bus.waiting() == set()
+    assert (bench.player.games, bench.player.leases) == (4, 1)
+
+
+def test_a_lease_without_a_snapshot_takes_the_newest(bench: Bench) -> None:
+    bench.play(4)
+    name = bench.publisher.publish(4)
+    answer = bench.do(Lease(6, 7, None, KERNEL_VERSION))
+    assert answer.snapshot == name
+
+
+def test_an_evaluation_is_that_of_sequential_training(bench: Bench) -> None:
+    bench.play(6)
+    name = SnapshotId(6, bench.learner.head)
+    bench.publisher.publish_for_evaluation(name, bench.learner.policy_rows())
+    answer = bench.do(EvaluationLease(name, 30, KERNEL_VERSION))
+    assert isinstance(answer, Evaluation)
+    config = bench.config.model_copy(update={"eval_games": 30})
+    assert answer.win_rates == win_rates(config, 6, bench.learner.policy())
+
+
+@pytest.mark.parametrize(
+    "lease",
+    [
+        Lease(0, 1, SnapshotId(0, bytes(32)), KERNEL_VERSION),
+        Lease(0, 1, None, KERNEL_VERSION),
+        EvaluationLease(SnapshotId(4, bytes(32)), 10, KERNEL_VERSION),
+    ],
+)
+def test_a_missing_snapshot_is_answered(bench: Bench, lease: Lease | EvaluationLease) -> None:
+    answer = bench.do(lease)
+    assert isinstance(answer, Refusal)
+    assert answer.snapshot_missing
+    assert answer.lease == f"{bench.bus.run}_1"
+    assert bench.player.games == 0
+
+
+def test_a_lease_for_other_kernels_is_not_touched(bench: Bench) -> None:
+    message = bench.codec.encode(Lease(0, 4, None, "other"))
+    with pytest.raises(ForeignLease, match=f"kernels other and this worker {KERNEL_VERSION}"):
+        take_lease(bench.player, "job", message)
+    assert bench.bus.undelivered() == 0
+
+
+def test_a_lease_of_another_run_is_not_touched(bench: Bench) -> None:
+    other = Codec(kuhn(seed=2))
+    message = other.encode(Lease(0, 4, None, KERNEL_VERSION))
+    with pytest.raises(ForeignLease, match="it belongs to the run"):
+        take_lease(bench.player, "job", message)
+    with pytest.raises(ForeignLease, match="not msgpack"):
+        take_lease(bench.player, "job", b"")
+    refusal = bench.codec.encode(Refusal("a", "b", "c", False))
+    with pytest.raises(ForeignLease, match="it is a Refusal"):
+        take_lease(bench.player, "job", refusal)
+    assert bench.bus.undelivered() == 0
