@@ -13,6 +13,7 @@ big, the complete snapshots now and then included.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import statistics
@@ -140,6 +141,7 @@ def _take_in(url: str, path: Path) -> tuple[str, float, float]:
     inbox.start_again(learner)
     publisher.start_again(learner)
     bus.announce({})
+    gc.freeze()  # as the service does
     begin = time.perf_counter()
     while learner.games < config.games:
         with bus.in_one_go():

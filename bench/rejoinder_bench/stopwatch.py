@@ -28,11 +28,11 @@ PARTS = tuple(_TIMED)
 def serve(url: str, *, run: str, name: str) -> None:
     """What `rejoinder_worker.main.serve` does; then print the seconds of each part as JSON."""
     seconds = dict.fromkeys(PARTS, 0.0)
-    leases: list[float] = []  # when each was taken
+    moments: list[float] = []  # ends of the calls that are counted
     for part, (owner, method) in _TIMED.items():
-        _time(owner, method, part, seconds, leases if part == "dequeue" else None)
+        _time(owner, method, part, seconds, moments)
     main.serve(url, run=run, name=name, report=lambda _: None)
-    print(json.dumps({"total": leases[-1] - leases[0], **seconds}))
+    print(json.dumps({"total": moments[-1] - moments[0], **seconds}))
 
 
 def read(log: Path) -> dict[str, float]:
@@ -42,21 +42,20 @@ def read(log: Path) -> dict[str, float]:
 
 
 def _time(
-    owner: Any, method: str, part: str, seconds: dict[str, float], ends: list[float] | None
+    owner: Any, method: str, part: str, seconds: dict[str, float], moments: list[float]
 ) -> None:
-    """Have every call of a method timed, from the first lease on."""
+    """Have the calls of a method timed, from the first lease on."""
     real = getattr(owner, method)
 
     @functools.wraps(real)
     def timed(*args: Any, **kwargs: Any) -> Any:
         begin = time.perf_counter()
-        try:
-            return real(*args, **kwargs)
-        finally:
-            end = time.perf_counter()
-            if ends is None or ends:
-                seconds[part] += end - begin
-            if ends is not None:
-                ends.append(end)
+        result = real(*args, **kwargs)  # the last wait for a lease ends with an exception
+        end = time.perf_counter()
+        if moments:
+            seconds[part] += end - begin
+        if moments or part == "dequeue":
+            moments.append(end)
+        return result
 
     setattr(owner, method, timed)

@@ -21,6 +21,7 @@ from rejoinder_cli.commands import (
     evaluate,
     exploit,
     games,
+    gateway,
     learner,
     play,
     report,
@@ -78,6 +79,7 @@ app.command("train")(train.train)
 app.command("up")(up.up)
 app.command("learner")(learner.learner)
 app.command("worker")(worker.worker)
+app.command("gateway")(gateway.gateway)
 app.command("status")(status.status)
 app.command("workers")(status.workers)
 app.command("clean")(clean.clean)

@@ -57,7 +57,8 @@ class LearnerService:
         about: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._run, self._config, self._bus = run, run.config, bus
-        self._should_stop, self._report, self._on_status = should_stop, report, on_status
+        self._should_stop = lambda: should_stop() or run.stop_requested()
+        self._report, self._on_status = report, on_status
         self._patience, self._about = patience, about  # said with every status
         codec = self._codec = Codec(run.config)
         self._journal = Journal(run, report)

@@ -71,7 +71,7 @@ def _train(
     on_game(first)
     for games, policies in evaluations.items():  # left over by a run with workers
         journal.win_rates(games, win_rates(config, games, table_of(policies.rows)))
-    while learner.games < config.games and not should_stop():
+    while learner.games < config.games and not (should_stop() or run.stop_requested()):
         learner.fold(actor.play(learner.games, learner.policy_for(learner.games)))
         if is_due(config, config.eval_every, learner.games):
             journal.statistics(learner)

@@ -11,6 +11,7 @@
         evaluation-N.bin  the policies after N games, if their evaluation is still to come
     quarantine.jsonl    messages that were refused, with the reason (see `add_to_quarantine`)
     status.json         what the trainer last said of itself
+    stop                there: somebody has asked the trainer to stop
     report.html         written by `rejoinder report`
 
 Invariant: a reader sees a file or a checkpoint whole or not at all, whenever the writer is killed
@@ -56,6 +57,7 @@ Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 FORMAT = 2  # of the whole directory; a reader refuses what it does not know
 NEWEST_KEPT = 3  # checkpoints that are never thinned out
+FRESH = 5.0  # seconds after which a trainer that says nothing is taken for gone
 QUARANTINE_BYTES = 16 * 2**20  # of messages kept in the quarantine's file
 
 _CONFIG, _PROVENANCE, _METRICS = "config.json", "provenance.json", "metrics.jsonl"
@@ -63,6 +65,7 @@ _LEDGER, _QUARANTINE, _STATUS = "ledger.bin", "quarantine.jsonl", "status.json"
 _CHECKPOINTS, _MANIFEST, _TABLE = "checkpoints", "manifest.json", "table.bin"
 _EVALUATION = "evaluation-"
 _LOCK = ".lock"  # held by the trainer; its content means nothing
+_STOP = "stop"  # there: somebody has asked the trainer to stop
 _TEMPORARY = ".temporary-"
 REPORT = "report.html"
 LOGS = "logs"  # of the processes that a trainer starts
@@ -160,6 +163,7 @@ class RunDir:
         for folder in (self.path, self.path / _CHECKPOINTS):
             for leftover in folder.glob(f"{_TEMPORARY}*"):
                 _remove(leftover)
+        self.withdraw_stop()
         sessions = [*self.sessions(), {"from_game": from_game, **provenance()}]
         _write_json(self.path / _PROVENANCE, {"sessions": sessions})
 
@@ -238,6 +242,28 @@ class RunDir:
             return _json_object((self.path / _STATUS).read_text("utf-8"))
         except (FileNotFoundError, UnicodeDecodeError):
             return {}
+
+    def standing(self) -> dict[str, Any]:
+        """The trainer's last word and whether it is `alive`; without one what checkpoints say."""
+        said = self.status()
+        if {"state", "time", "games", "target"} <= said.keys():
+            ended = said["state"] in ("finished", "stopped")
+            alive = not ended and time.time() - said["time"] < FRESH
+            return said | {"alive": alive, "state": said["state"] if ended or alive else "gone"}
+        games, target = max(self.checkpoint_games(), default=0), self.config.games
+        state = "finished" if games >= target else "stopped"
+        return {"games": games, "target": target, "state": state, "alive": False, "workers": {}}
+
+    def request_stop(self) -> None:
+        """Ask whoever trains the run to write a checkpoint and stop."""
+        (self.path / _STOP).touch()
+
+    def stop_requested(self) -> bool:
+        return (self.path / _STOP).exists()
+
+    def withdraw_stop(self) -> None:
+        """Forget a request; whoever begins to train does that."""
+        (self.path / _STOP).unlink(missing_ok=True)
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint and thin out the old ones. The ledger must have got there before."""
@@ -356,7 +382,7 @@ def remove_run(path: Path) -> None:
     # The mark of a run goes last.
     for name in (
         *(_CHECKPOINTS, _METRICS, _LEDGER, _QUARANTINE, _STATUS, _PROVENANCE, REPORT, LOGS),
-        *(_LOCK, _CONFIG),
+        *(_STOP, _LOCK, _CONFIG),
     ):
         _remove(path / name)
     for leftover in path.glob(f"{_TEMPORARY}*"):

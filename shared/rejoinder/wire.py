@@ -359,7 +359,7 @@ class _Fields:
         value = self._take(name)
         if type(value) is not bytes or len(value) % dtype.itemsize:
             raise self._wrong(name, f"bytes in rows of {dtype.itemsize}", value)
-        return np.frombuffer(value, dtype).copy()
+        return np.frombuffer(bytearray(value), dtype)  # NumPy copies rows field by field
 
     def snapshot(self, prefix: str = "") -> SnapshotId:
         games = self.integer(f"{prefix}games", 0, MAX_GAMES)

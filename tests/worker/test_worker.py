@@ -176,7 +176,7 @@ def test_a_banned_worker_stops(own_server: EmbeddedServer, bus: Bus) -> None:
 
 
 def test_killed_in_the_middle_nothing_is_lost(own_server: EmbeddedServer, tmp_path: Path) -> None:
-    config = kuhn(game="leduc", rollouts=2_000, games=150, batch=25)
+    config = kuhn(game="leduc", rollouts=20_000, games=150, batch=25)
     run = RunDir.create(tmp_path / "run", config)
     with (
         worker_process(own_server.url, run.id, "victim") as victim,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,6 @@ from rejoinder_cli.runs import RunArgument
 if TYPE_CHECKING:
     from rejoinder.bus import Bus
 
-_FRESH = 5.0  # seconds after which a learner that says nothing is taken for gone
 _LOOK = 0.5
 
 
@@ -34,29 +33,15 @@ def status(
     directory = RunDir.open(run)
     if watch:
         with live_status(output, run.name) as show:
-            while (now := _current(directory)).get("alive"):
+            while (now := directory.standing()).get("alive"):
                 show(now)
                 time.sleep(_LOOK)
-    now = _current(directory)
+    now = directory.standing()
     if "games_per_second" in now:
         output.console.print(panel(run.name, now))
     else:
         output.say(f"{run.name}: {now['games']:,} of {now['target']:,} games, {now['state']}")
     output.result(now)
-
-
-def _current(directory: Any) -> dict[str, Any]:
-    """The learner's last word; for a run without one what its checkpoints say."""
-    said: dict[str, Any] = directory.status()
-    if said:
-        alive = said["state"] not in ("finished", "stopped") and time.time() - said["time"] < _FRESH
-        if not alive and said["state"] not in ("finished", "stopped"):
-            said |= {"state": "gone"}
-        return said | {"alive": alive}
-    games = max(directory.checkpoint_games(), default=0)
-    target = directory.config.games
-    state = "finished" if games >= target else "stopped"
-    return {"games": games, "target": target, "state": state, "alive": False, "workers": {}}
 
 
 def workers(

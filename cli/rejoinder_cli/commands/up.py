@@ -55,6 +55,7 @@ def up(
     if is_run(path):
         directory = RunDir.open(path)
         directory.continue_with(loaded)
+        directory.withdraw_stop()
     else:
         directory = RunDir.create(path, loaded)
     with (
@@ -71,7 +72,7 @@ def up(
             f"more workers may join: rejoinder worker --redis {shown(household.url)}"
         )
         with live_status(output, Path(config).stem) as show:
-            while learner.exit_code != 0 and not should_stop():
+            while learner.exit_code != 0 and not (should_stop() or directory.stop_requested()):
                 household.tend()
                 if status := directory.status():
                     show(status)

@@ -1,0 +1,104 @@
+"""`rejoinder gateway`: runs, policies and play over HTTP, and a page for people."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rejoinder_cli.output import JsonFlag, Output
+
+if TYPE_CHECKING:
+    import socket
+
+    from rejoinder_gateway.settings import Settings
+
+_LAST_WORDS = 1  # seconds that open streams get when the gateway ends
+
+
+def gateway(
+    runs: Annotated[
+        Path | None, typer.Option(help="The folder of the runs.", show_default="runs")
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="sqlite:///FILE or postgresql://…; SQLite beside the runs by default.",
+            show_default=False,
+        ),
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen at.", show_default="127.0.0.1")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="0: any free.", show_default="8642")
+    ] = None,
+    admin_token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="REJOINDER_GATEWAY_ADMIN_TOKEN",
+            help="Lets its holder stop runs and export results; better set in the environment.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Serve the runs' status and policies, and play against them, over HTTP."""
+    try:
+        from rejoinder_gateway.settings import Settings
+    except ImportError as error:
+        raise ValueError(f"{error}: install the extra: pip install 'rejoinder[gateway]'") from None
+    given: dict[str, Any] = {
+        "runs": runs,
+        "database": database,
+        "host": host,
+        "port": port,
+        "admin_token": admin_token,
+    }
+    settings = Settings.read(os.environ, given)
+    settings.runs.mkdir(parents=True, exist_ok=True)
+    output = Output(as_json)
+    with _listen(settings) as listening:
+        _serve(settings, listening, output)
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """Bound before the app starts: a port that is taken is told at once, and 0 becomes a number."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except OSError as error:
+        raise ValueError(f"{settings.host}:{settings.port}: {error.strerror}") from None
+
+
+def _serve(settings: Settings, listening: socket.socket, output: Output) -> None:
+    try:
+        import uvicorn
+
+        from rejoinder_gateway.app import create_app
+    except ImportError as error:
+        raise ValueError(f"{error}: install the extra: pip install 'rejoinder[gateway]'") from None
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"http://{host}:{listening.getsockname()[1]}"
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                output.say(f"the gateway is at {address}, with the runs in {settings.runs}")
+                output.result({"address": address, "runs": str(settings.runs)})
+
+    config = uvicorn.Config(
+        create_app(settings),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # limits go by the address that really connects
+        timeout_graceful_shutdown=_LAST_WORDS,
+    )
+    Server(config).run(sockets=[listening])
