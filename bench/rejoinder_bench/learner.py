@@ -36,8 +36,7 @@ from rejoinder_bench import Result, system
 from rejoinder_learner.inbox import Inbox
 from rejoinder_learner.main import LearnerService
 from rejoinder_learner.publisher import Publisher
-from rejoinder_learner.sequential import warm_up
-from rejoinder_learner.state import Learner, Played
+from rejoinder_learner.state import Learner, Played, warm_up
 
 _GAMES = 10_000
 _LEASE = 10  # games in a message

@@ -2,9 +2,13 @@
 
 Three things take turns: ordered training by a learner, a server and two worker processes;
 unordered training by the same; and two processes that only play, without any queue, the very games
-of the ordered run with the very snapshots that these ask for. All are timed over the same games,
-when everybody has warmed up, without evaluations and without pinning. Then one more ordered run
-says where the time goes, and the paper's experiment is run as a user would run it.
+of the ordered run with the very snapshots that these ask for. Nobody is pinned or evaluates, and
+the clock runs over the same games when everybody has warmed up.
+
+`ordered_over_unordered` and `system_over_kernels` compare games a second. Unordered training learns
+other policies, whose games may be shorter or longer; `ordered_over_unordered_playing` leaves that
+out and compares the share of the workers' time in which they play. Last, the paper's experiment is
+run as a user would run it.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from rejoinder_learner.main import LearnerService
 from rejoinder_learner.state import Learner
 
 _CONFIG = "paper"
-_GAMES = 1_400
+_GAMES = 1_000
 _FIRST = 200  # games before it are not timed: workers start, policies settle
 _WORKERS = 2
 _ROUNDS = 5
@@ -47,23 +51,31 @@ def run(say: Callable[[str], None]) -> Result:
         with Kernels(ordered) as kernels:
             rounds = []
             for n in range(_ROUNDS):
-                rates = (
-                    System(folder / f"ordered-{n}", ordered).rate,
-                    System(folder / f"unordered-{n}", _config("arrival")).rate,
-                    kernels.rate(),
-                )
-                rounds.append(rates)
+                one = System(folder / f"ordered-{n}", ordered)
+                other = System(folder / f"unordered-{n}", _config("arrival"))
+                rounds.append((one, other, kernels.rate()))
+                rates = one.rate, other.rate, rounds[-1][2]
                 say("games/s: ordered {:.1f}, unordered {:.1f}, kernels {:.1f}".format(*rates))
-        columns = list(zip(*rounds, strict=True))
-        for what, column in zip(("ordered", "unordered", "kernels"), columns, strict=True):
-            result.figures[f"{what}_games_per_second"] = statistics.median(column)
-        result.ratios["ordered_over_unordered"] = statistics.median(a / b for a, b, _ in rounds)
-        result.ratios["system_over_kernels"] = statistics.median(a / c for a, _, c in rounds)
+        result.ratios["ordered_over_unordered"] = statistics.median(
+            one.rate / other.rate for one, other, _ in rounds
+        )
+        result.ratios["ordered_over_unordered_playing"] = statistics.median(
+            one.shares["worker_play"] / other.shares["worker_play"] for one, other, _ in rounds
+        )
+        result.ratios["system_over_kernels"] = statistics.median(
+            one.rate / rate for one, _, rate in rounds
+        )
         for what, ratio in result.ratios.items():
             say(f"{what}: {ratio:.3f}")
-        shares = System(folder / "profile", ordered, stopwatch.__name__).shares()
-        say("shares: " + ", ".join(f"{what} {share:.1%}" for what, share in shares.items()))
-        result.figures |= {f"{what}_share": share for what, share in shares.items()}
+        result.figures |= {
+            "ordered_games_per_second": statistics.median(one.rate for one, _, _ in rounds),
+            "unordered_games_per_second": statistics.median(other.rate for _, other, _ in rounds),
+            "kernels_games_per_second": statistics.median(rate for _, _, rate in rounds),
+        }
+        for what in rounds[0][0].shares:
+            share = statistics.median(one.shares[what] for one, _, _ in rounds)
+            result.figures[f"{what}_share"] = share
+            say(f"{what}_share: {share:.1%}")
         seconds = _seconds_of_the_paper(folder / "paper")
         result.figures["paper_seconds"] = seconds
         say(f"the paper's {_PAPER_GAMES:,} games, from command to report: {seconds:.1f} s")
@@ -79,33 +91,27 @@ def _config(order: str) -> RunConfig:
 class System:
     """One run of learner, server and workers."""
 
-    def __init__(self, folder: Path, config: RunConfig, module: str = system.REAL) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, config: RunConfig) -> None:
         directory = RunDir.create(folder / "run", config)
         with EmbeddedServer(folder / "server.log") as server:
-            self._bus = WatchedBus(connect(server.url), directory.id, server.pid or 0)
-            with system.workers(_WORKERS, server.url, directory.id, folder, module) as processes:
-                LearnerService(directory, self._bus, workers=_WORKERS).serve()
+            bus = WatchedBus(connect(server.url), directory.id, server.pid or 0)
+            with system.workers(
+                _WORKERS, server.url, directory.id, folder, stopwatch.__name__
+            ) as processes:
+                LearnerService(directory, bus, workers=_WORKERS).serve()
                 for process in processes:
-                    process.wait()  # until they have seen the end
+                    process.wait()  # until they have seen the end and said what they did
+        (games, begin, *before), (last, end, *after) = bus.first, bus.last
+        self.rate = (last - games) / (end - begin)
+        self.shares = _worker_shares(folder)  # of the workers' time, and of one core's
+        for who, had, has in zip(("learner", "server"), before, after, strict=True):
+            self.shares[f"{who}_cpu"] = (has - had) / (end - begin)
 
-    @property
-    def rate(self) -> float:
-        """Games a second."""
-        (games, begin, *_), (last, end, *_) = self._bus.first, self._bus.last
-        return (last - games) / (end - begin)
 
-    def shares(self) -> dict[str, float]:
-        """Of a worker's time by part; of a core's time by learner and server."""
-        said = [stopwatch.read(self._folder / f"w{i}.log") for i in range(_WORKERS)]
-        total = sum(one["total"] for one in said)
-        shares = {
-            f"worker_{part}": sum(one[part] for one in said) / total for part in stopwatch.PARTS
-        }
-        (_, begin, *before), (_, end, *after) = self._bus.first, self._bus.last
-        for who, used, had in zip(("learner", "server"), after, before, strict=True):
-            shares[f"{who}_cpu"] = (used - had) / (end - begin)
-        return shares
+def _worker_shares(folder: Path) -> dict[str, float]:
+    said = [stopwatch.read(folder / f"w{i}.log") for i in range(_WORKERS)]
+    total = sum(one["total"] for one in said)
+    return {f"worker_{part}": sum(one[part] for one in said) / total for part in stopwatch.PARTS}
 
 
 class WatchedBus(Bus):

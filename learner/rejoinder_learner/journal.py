@@ -36,10 +36,6 @@ class Journal:
         run, config = self._run, self._run.config
         checkpoint = run.supported_checkpoint(self._report, most)
         learner = Learner(config, checkpoint)
-        if learner.games > config.games:
-            raise RunError(
-                f"games: {run.path} has {learner.games} games already; {config.games} are fewer"
-            )
         if checkpoint and checkpoint.kernel != KERNEL_VERSION:
             self._report(
                 f"the checkpoint was made by kernels {checkpoint.kernel} and goes on with "

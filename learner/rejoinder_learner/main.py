@@ -31,8 +31,8 @@ from rejoinder_learner.inbox import Arrived, Inbox
 from rejoinder_learner.journal import Journal, Report, is_due, next_stop
 from rejoinder_learner.leases import Leases
 from rejoinder_learner.publisher import Publisher
-from rejoinder_learner.sequential import TrainResult, warm_up
-from rejoinder_learner.state import Learner
+from rejoinder_learner.sequential import TrainResult
+from rejoinder_learner.state import Learner, warm_up
 from rejoinder_learner.status import Rate, describe
 
 LOOK = 0.2  # seconds between two looks around
@@ -57,7 +57,7 @@ class LearnerService:
         about: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._run, self._config, self._bus = run, run.config, bus
-        self._should_stop = lambda: should_stop() or run.stop_requested()
+        self._asked_to_stop = should_stop
         self._report, self._on_status = report, on_status
         self._patience, self._about = patience, about  # said with every status
         codec = self._codec = Codec(run.config)
@@ -81,7 +81,7 @@ class LearnerService:
             gc.freeze()  # compiled code is a big heap that the collector need not search again
             self._keep_trying(self._establish)
             first, start = self._learner.games, time.perf_counter()
-            while not self.finished and not self._should_stop():
+            while not self.finished and not self._must_stop():
                 self._keep_trying(self._step)
             seconds = time.perf_counter() - start
             self._journal.save_last(self._learner, self._evaluations.waiting)
@@ -96,6 +96,9 @@ class LearnerService:
             self._fold()
             self._leases.lease_what_can_be_played()
         self._look_around()
+
+    def _must_stop(self) -> bool:
+        return self._asked_to_stop() or self._run.stop_requested()
 
     @property
     def finished(self) -> bool:
@@ -183,7 +186,7 @@ class LearnerService:
     def _keep_trying(self, action: Callable[[], None]) -> None:
         """Do something that needs the server; when it is away, wait for it and establish anew."""
         pause = Backoff(self._report, self._patience)
-        while not self._should_stop():
+        while not self._must_stop():
             try:
                 action()
                 return

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 
 from rejoinder.actor import Actor
 from rejoinder.cfr.table import table_of
-from rejoinder.config import RunConfig
-from rejoinder.metrics import table_statistics, win_rates
+from rejoinder.metrics import win_rates
 from rejoinder.rundir import RunDir, RunError
 from rejoinder.warm import warm_up_player
 from rejoinder_learner.journal import Journal, Report, is_due
-from rejoinder_learner.state import Learner
+from rejoinder_learner.state import warm_up
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,7 @@ def _train(
     run.begin_session(from_game=learner.games)
     actor = Actor(config)
     warm_up(config)
+    warm_up_player(config)
     first, start = learner.games, time.perf_counter()
     on_game(first)
     for games, policies in evaluations.items():  # left over by a run with workers
@@ -87,10 +87,3 @@ def _train(
         digest=learner.digest(),
         finished=learner.games >= config.games,
     )
-
-
-def warm_up(config: RunConfig) -> None:
-    """Have every kernel of the loop compiled or loaded, by a game that leaves no trace."""
-    learner = Learner(config)
-    learner.fold(warm_up_player(config))
-    table_statistics(learner.rows, config.load_abstraction())

@@ -21,7 +21,7 @@ import numpy as np
 from rejoinder.actor import Delta
 from rejoinder.cfr.patch import Patch, apply_patch, difference, merge, take_rows
 from rejoinder.cfr.policy import policy_dtype
-from rejoinder.cfr.rollout import AVERAGING, fold, policies, row_dtype
+from rejoinder.cfr.rollout import AVERAGING, entry_dtype, fold, policies, row_dtype
 from rejoinder.cfr.table import Table, new_table, table_of, with_room
 from rejoinder.config import Learning
 from rejoinder.ledger import SnapshotId, genesis, head_of, record
@@ -206,6 +206,12 @@ class Learner:
             before = after
         current = take_rows(self._table, np.arange(len(checkpoint.rows)))
         self._touched.append(difference(before.rows, current.rows).index)
+
+
+def warm_up(config: Learning) -> None:
+    """Have the learner's kernels compiled or loaded, by folding a game without decisions."""
+    learner = Learner(config.model_copy(update={"batch": 1}))
+    learner.fold(np.zeros(0, entry_dtype(len(config.load_abstraction().actions))))
 
 
 def _rows(table: Table) -> Any:

@@ -144,9 +144,15 @@ class RunDir:
         if config.fingerprint != self.config.fingerprint:
             difference = describe_difference(self.config, config)
             raise RunError(f"{self.path} is a run of another config: {difference}")
+        there = max(self.checkpoint_games(), default=0)
+        if there > config.games:
+            raise RunError(
+                f"games: {self.path} has {there} games already; {config.games} are fewer"
+            )
         if config != self.config:
-            self.config = config
-            self._write_config()
+            with self.locked():
+                self.config = config
+                self._write_config()
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import pickle
 import socket
 import subprocess
@@ -141,6 +142,27 @@ def test_only_one_is_the_learner(client: Any) -> None:
 
 
 # Leases
+
+
+def test_the_place_of_a_learner_that_died_here_is_free_at_once(client: Any) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    bus = Bus(client, "run-1")
+    key = "rejoinder:run-1:learner"
+    client.set(key, f"{socket.gethostname()}/{gone.pid}/token", ex=60)
+    assert bus.claim()
+    for alive in (f"{socket.gethostname()}/{os.getpid()}/token", f"elsewhere/{gone.pid}/token"):
+        client.set(key, alive, ex=60)
+        assert not bus.claim()
+
+
+def test_leases_of_a_learner_that_is_gone_leave_nothing(client: Any) -> None:
+    bus = Bus(client, "run-1")
+    before = set(client.keys())
+    bus.enqueue([Order(job_name("run-1", str(n)), b"m", "a lease") for n in range(3)])
+    Queue.dequeue_any([bus.queue], 1, client, serializer=Packed)
+    bus.withdraw_all()
+    assert set(client.keys()) == before
 
 
 def test_urgent_leases_go_first_and_in_order(client: Any) -> None:

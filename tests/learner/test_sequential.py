@@ -124,9 +124,9 @@ def test_a_longer_run_goes_through_the_states_of_the_shorter(tmp_path: Path) -> 
     run = RunDir.open(tmp_path / "run")
     run.continue_with(kuhn(games=24))
     assert train(run).digest == fresh(tmp_path / "whole", kuhn(games=24)).digest
-    run.continue_with(kuhn(games=10))
     with pytest.raises(RunError, match="has 24 games already"):
-        train(run)
+        run.continue_with(kuhn(games=10))
+    assert RunDir.open(tmp_path / "run").config.games == 24
 
 
 def test_a_damaged_checkpoint_costs_time_not_the_digest(tmp_path: Path) -> None:

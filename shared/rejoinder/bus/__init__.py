@@ -24,8 +24,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import secrets
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -196,7 +198,7 @@ class Bus:
         self.run = run
         self.queue = Queue(f"{PREFIX}-{run}", connection=client, serializer=Packed)
         self._lease_fields = _fields_of_a_lease(self.queue)
-        self._token = secrets.token_hex(8)
+        self._token = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(8)}"
         self._backlog = True  # what was read and not acknowledged comes first
         self._joint: Client | None = None  # the pipeline of `in_one_go`
 
@@ -252,9 +254,10 @@ class Bus:
         key = self._key("learner")
         if self.client.set(key, self._token, nx=True, ex=LEARNER_TTL):
             return True
-        if self.client.get(key) != self._token.encode():
+        holder = (self.client.get(key) or b"").decode()
+        if holder != self._token and not _is_dead(holder):
             return False
-        self.client.expire(key, LEARNER_TTL)
+        self.client.set(key, self._token, ex=LEARNER_TTL)
         return True
 
     def release(self) -> None:
@@ -370,7 +373,9 @@ class Bus:
                 self._finish(pipeline, job)
 
     def withdraw_all(self) -> None:
-        """Empty the queue: the leases of a learner that is gone."""
+        """Forget every lease, taken or not: those of a learner that is gone."""
+        taken = self.client.lrange(self.queue.intermediate_queue_key, 0, -1)
+        self.withdraw(job.decode() for job in taken)
         self.queue.empty()  # type: ignore[no-untyped-call]
 
     # What workers send
@@ -472,6 +477,21 @@ def _fields_of_a_lease(queue: Queue) -> dict[str, Any]:
         serializer=Packed,
     )
     return {name: value for name, value in job.to_dict().items() if value != ""}
+
+
+def _is_dead(learner: str) -> bool:
+    """Whether it ran on this machine and does no more; of others only its silence can tell."""
+    host, _, rest = learner.partition("/")
+    pid = rest.partition("/")[0]
+    if host != socket.gethostname() or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 def _json(text: Any) -> dict[str, Any] | None:

@@ -1,0 +1,263 @@
+"""Games through the API: what is told, what is refused, and that nothing happens twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from gateway_play import API, BASE, DEAL, KUHN, LEDUC, Player
+
+EVERY_OPPONENT = [
+    KUHN,
+    LEDUC,
+    DEAL,
+    {"run": "kuhn"},
+    {"run": "leduc", "snapshot": 40},
+    {"run": "deal"},
+]
+
+
+@pytest.mark.parametrize("opponent", EVERY_OPPONENT, ids=str)
+@pytest.mark.parametrize("first", ["you", "agent", "random"])
+def test_a_game_can_be_played_to_its_end(
+    client: TestClient, opponent: dict[str, Any], first: str
+) -> None:
+    player = Player.start(client, opponent, first=first, player={"name": "Ada"})
+    assert player.game["seat"] in {"you": [0], "agent": [1], "random": [0, 1]}[first]
+    assert player.game["your_turn"]
+    assert player.game["to_move"] == player.game["seat"]
+    assert player.game["view"]["player"] == player.game["seat"]
+    assert [move["name"] for move in player.game["legal"]]
+    player.play_on(random.Random(1))
+    game = player.game
+    assert game["over"]
+    assert game["to_move"] is None
+    assert game["legal"] == []
+    assert sum(game["utilities"]) == 0
+    won = game["utilities"][game["seat"]]
+    assert game["outcome"] == ("draw" if won == 0 else "won" if won > 0 else "lost")
+    assert player.get().json() == game
+
+
+def test_events_of_a_move_are_the_move_and_all_that_followed(client: TestClient) -> None:
+    player = Player.start(client, DEAL)
+    seen = player.get("/history").json()["events"]
+    for _ in range(8):
+        chosen = player.game["legal"][0]["name"]
+        events = player.move(chosen).json()["events"]
+        assert events[0]["actor"] == player.game["seat"]
+        assert events[0]["name"] == chosen
+        seen += events
+        assert player.get("/history").json()["events"] == seen
+        assert [event["number"] for event in seen] == list(range(1, len(seen) + 1))
+        assert player.game["events"] == seen[-50:]
+        assert player.get(f"/history?after={seen[-1]['number'] - 3}").json()["events"] == seen[-3:]
+    assert player.game["move_number"] == sum(event["actor"] is not None for event in seen)
+
+
+def test_the_same_move_twice_does_nothing_twice(client: TestClient) -> None:
+    player = Player.start(client, DEAL)
+    for _ in range(5):
+        number, chosen = player.game["move_number"], player.game["legal"][-1]
+        first = player.move(chosen["name"])
+        for again in (chosen["name"], chosen["number"]):
+            repeated = player.move(again, number)
+            assert repeated.status_code == 200
+            assert repeated.content == first.content
+
+
+def test_a_stale_move_is_a_conflict(client: TestClient) -> None:
+    player = Player.start(client, {"run": "deal"})
+    first, *_, last = (move["name"] for move in player.game["legal"])
+    player.move(first)
+    number = player.game["move_number"]
+    player.move(player.game["legal"][0]["name"])
+    current = player.game["move_number"]
+    for wrong in (0, number - 1, current + 1, current + 1000):
+        answer = player.move(last, wrong)
+        assert answer.status_code == 409
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["move_number"] == current
+    assert player.get().json()["move_number"] == current
+
+
+def test_an_illegal_move_is_told_what_was_legal(client: TestClient) -> None:
+    player = Player.start(client, LEDUC)
+    legal = [move["name"] for move in player.game["legal"]]
+    for wrong in ("fold", "nonsense", 0, 17, "1"):
+        answer = player.move(wrong)
+        assert answer.status_code == 422
+        assert answer.json()["legal"] == legal
+    assert player.get().json() == player.game
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"move_number": 0},
+        {"move": "pass"},
+        {"move_number": "0", "move": "pass"},
+        {"move_number": -1, "move": "pass"},
+        {"move_number": 0, "move": True},
+        {"move_number": 0, "move": 1.5},
+        {"move_number": 0, "move": None},
+        {"move_number": 0, "move": "pass", "more": 1},
+        [],
+        None,
+    ],
+    ids=json.dumps,
+)
+def test_a_malformed_move_names_the_field(client: TestClient, body: Any) -> None:
+    answer = Player.start(client, KUHN).post("/moves", body)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"].startswith("body")
+
+
+def test_after_the_end_moves_are_refused_but_the_last_one_may_be_repeated(
+    client: TestClient,
+) -> None:
+    player = Player.start(client, KUHN)
+    last = player.play_on(random.Random(3))[-1]
+    sent = json.loads(last.request.content)
+    assert player.post("/moves", sent).content == last.content
+    answer = player.move("bet")
+    assert answer.status_code == 409
+    assert "over" in answer.json()["detail"]
+    assert player.get("/advice").status_code == 409
+
+
+def test_resigning_ends_the_game_once(client: TestClient) -> None:
+    player = Player.start(client, DEAL)
+    player.move(player.game["legal"][0]["name"])
+    answer = player.post("/resign").json()
+    assert (answer["over"], answer["outcome"], answer["winner"]) == (True, "resigned", 1)
+    assert answer["utilities"] is None
+    assert player.post("/resign").json() == answer
+    assert player.move("pass").status_code == 409
+    assert player.get("/replay").status_code == 200
+
+
+def test_advice_is_a_policy_over_the_players_own_moves(client: TestClient) -> None:
+    for opponent in ({"run": "deal"}, DEAL, {"run": "kuhn"}):
+        player = Player.start(client, opponent)
+        for _ in range(3):
+            if player.game["over"]:
+                break
+            advice = player.get("/advice").json()
+            assert sum(a["probability"] for a in advice["actions"]) == pytest.approx(1.0)
+            legal = {move["name"] for move in player.game["legal"]}
+            assert {a["move"] for a in advice["actions"]} <= legal
+            assert (advice["visits"] is None) == ("baseline" in opponent)
+            if "run" in opponent and advice["known"]:
+                path = f"{API}/runs/{opponent['run']}/policy/{advice['identifier']}"
+                infoset = client.get(path).json()
+                assert infoset["visits"] == advice["visits"]
+                assert infoset["description"] == advice["infoset"]
+                average = {a["name"]: a["average"] for a in infoset["actions"]}
+                told = {a["name"]: a["probability"] for a in advice["actions"]}
+                assert told == pytest.approx(average)
+            player.move(player.game["legal"][0]["name"])
+
+
+def test_decisions_are_hidden_until_the_end_unless_the_game_is_open(client: TestClient) -> None:
+    closed = Player.start(client, {"run": "deal"}, first="agent")
+    assert closed.get("/decisions").status_code == 403
+    assert closed.get("/replay").status_code == 403
+    opened = Player.start(client, {"run": "deal"}, first="agent", open=True)
+    assert opened.game["open"]
+    assert opened.get("/decisions").json()["decisions"]
+    assert opened.get("/replay").status_code == 403
+    closed.play_on(random.Random(5))
+    decisions = closed.get("/decisions").json()["decisions"]
+    history = closed.get("/history").json()["events"]
+    agents = [event["name"] for event in history if event["actor"] == 0]
+    assert [d["move"] for d in decisions] == agents
+    for decision in decisions:
+        chosen = {a["move"]: a["probability"] for a in decision["actions"]}
+        assert chosen[decision["move"]] > 0
+        assert decision["snapshot"] == 60
+
+
+def test_a_replay_shows_both_hands_step_by_step(client: TestClient) -> None:
+    player = Player.start(client, DEAL)
+    player.play_on(random.Random(8))
+    steps = player.get("/replay").json()["steps"]
+    history = player.get("/history").json()["events"]
+    assert len(steps) == len(history)
+    for step, event in zip(steps, history, strict=True):
+        assert (step["number"], step["actor"]) == (event["number"], event["actor"])
+        assert event["name"] in (step["name"], "hidden")
+        assert [view["player"] for view in step["views"]] == [0, 1]
+        assert (step["decision"] is not None) == (step["actor"] == 1)
+    assert steps[-1]["views"][0] == player.game["view"]
+
+
+def test_argmax_plays_the_likeliest_action(client: TestClient) -> None:
+    player = Player.start(client, {"run": "deal"}, argmax=True)
+    player.play_on(random.Random(2))
+    for decision in player.get("/decisions").json()["decisions"]:
+        if decision["known"]:
+            assert max(a["probability"] for a in decision["actions"]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "title"),
+    [
+        ({"opponent": {"run": "none"}}, 404, "Unknown run"),
+        ({"opponent": {"run": ".."}}, 404, "Unknown run"),
+        ({"opponent": {"run": "kuhn", "snapshot": 7}}, 404, "Unknown snapshot"),
+        ({"opponent": {"baseline": "risk-aware", "configuration": "kuhn"}}, 404, "Unknown baseline"),
+        ({"opponent": {"baseline": "random", "configuration": "go"}}, 404, "Unknown configuration"),
+        ({"opponent": {}}, 422, "Invalid request"),
+        ({"opponent": KUHN, "first": "me"}, 422, "Invalid request"),
+        ({"opponent": KUHN, "seed": 1}, 422, "Invalid request"),
+        ({"opponent": KUHN, "player": {"name": "x" * 41}}, 422, "Invalid request"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(
+    client: TestClient, wanted: dict[str, Any], status: int, title: str
+) -> None:
+    answer = client.post(f"{API}/games", json=wanted)
+    assert (answer.status_code, answer.json()["title"]) == (status, title)
+
+
+def test_concurrent_moves_of_one_game_are_serialised(app: FastAPI) -> None:
+    """Fifty copies of one request, and of rival ones: one move is made, and all agree on it."""
+
+    async def race() -> None:
+        transport = httpx2.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx2.AsyncClient(transport=transport, base_url=BASE) as client,
+        ):
+            created = (await client.post(f"{API}/games", json={"opponent": DEAL})).json()
+            headers = {"Authorization": f"Bearer {created['secret']}"}
+            path = f"{API}/games/{created['game']['id']}"
+            for _ in range(5):
+                game = (await client.get(path, headers=headers)).json()
+                if game["over"]:
+                    return
+                names = [move["name"] for move in game["legal"]]
+                sent = [
+                    {"move_number": game["move_number"], "move": names[k % len(names)]}
+                    for k in range(50)
+                ]
+                answers = await asyncio.gather(
+                    *(client.post(f"{path}/moves", headers=headers, json=body) for body in sent)
+                )
+                made = {a.content for a in answers if a.status_code == 200}
+                assert len(made) == 1
+                assert {a.status_code for a in answers} <= {200, 409}
+                moves = [b["move"] for a, b in zip(answers, sent, strict=True) if a.is_success]
+                assert len(set(moves)) == 1
+                after = (await client.get(path, headers=headers)).json()
+                assert json.loads(made.pop())["game"] == after
+
+    asyncio.run(race())
