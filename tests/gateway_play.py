@@ -83,7 +83,7 @@ class Player:
 
     def play_on(self, chance: random.Random, most: int = 10_000) -> list[httpx2.Response]:
         """Random moves to the end, or so many."""
-        answers = []
+        answers: list[httpx2.Response] = []
         while not self.game["over"] and len(answers) < most:
             answers.append(self.move(chance.choice(self.game["legal"])["name"]))
             assert answers[-1].status_code == 200, answers[-1].text
@@ -141,10 +141,29 @@ def postgresql() -> Iterator[str]:
         who = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
     quiet: dict[str, Any] = {"cwd": "/", "stdout": subprocess.DEVNULL, **who}
     data = folder / "data"
-    create = [binaries / "initdb", "-D", data, "-U", "rejoinder", "-A", "trust", "-N"]
+    create: list[str | Path] = [
+        binaries / "initdb",
+        "-D",
+        data,
+        "-U",
+        "rejoinder",
+        "-A",
+        "trust",
+        "-N",
+    ]
     subprocess.run([*create, "-E", "UTF8", "--locale=C"], check=True, **quiet)
     port = free_port()
-    serve = [binaries / "postgres", "-D", data, "-p", str(port), "-k", folder, "-c", "fsync=off"]
+    serve: list[str | Path] = [
+        binaries / "postgres",
+        "-D",
+        data,
+        "-p",
+        str(port),
+        "-k",
+        folder,
+        "-c",
+        "fsync=off",
+    ]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen([*serve, "-h", "127.0.0.1"], stderr=log, **quiet)
     try:

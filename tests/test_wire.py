@@ -34,6 +34,7 @@ from rejoinder.wire import (
     Deltas,
     Evaluation,
     EvaluationLease,
+    ForeignError,
     Lease,
     Message,
     Refusal,
@@ -196,7 +197,7 @@ def sealed(kind: str, body: Any, using: Codec | None = None) -> bytes:
     """An envelope whose checksum is right, around any body: what a broken worker would send."""
     fingerprint = (using or codec())._fingerprint
     content = body if isinstance(body, bytes) else msgpack.packb(body)
-    checksum = wire._checksum(kind, fingerprint, content)
+    checksum = wire._checksum(WIRE_VERSION, kind, fingerprint, content)
     return bytes(msgpack.packb([MAGIC, WIRE_VERSION, kind, fingerprint, checksum, content]))
 
 
@@ -322,7 +323,11 @@ def test_a_message_of_another_run_is_refused(kind: str) -> None:
 def test_another_wire_version_is_refused(version: int) -> None:
     envelope = msgpack.unpackb(codec().encode(sample("lease")))
     envelope[1] = version
-    assert f"wire version {version}; this side speaks 1" in refusal_of(msgpack.packb(envelope))
+    assert "checksum is wrong" in refusal_of(msgpack.packb(envelope))  # damage, for all we know
+    _, _, kind, fingerprint, _, body = envelope
+    envelope[4] = wire._checksum(version, kind, fingerprint, body)
+    with pytest.raises(ForeignError, match=f"wire version {version}; this side speaks 1"):
+        codec().decode(msgpack.packb(envelope))
 
 
 @pytest.mark.parametrize(
@@ -333,19 +338,19 @@ def test_another_wire_version_is_refused(version: int) -> None:
         (1, True, "envelope is damaged"),
         (1, 1.0, "envelope is damaged"),
         (1, None, "envelope is damaged"),
-        (2, "leases", "unknown kind of message 'leases'"),
-        (2, b"lease", "unknown kind"),
-        (2, ["lease"], "unknown kind"),
-        (2, {}, "unknown kind"),
-        (2, "\x1b[2J\n" * 100, "unknown kind"),
+        (2, "leases", "checksum is wrong"),
+        (2, b"lease", "envelope is damaged"),
+        (2, ["lease"], "envelope is damaged"),
+        (2, {}, "envelope is damaged"),
+        (2, "\x1b[2J\n" * 100, "checksum is wrong"),
         (2, "evaluation_lease", "checksum is wrong"),
-        (3, b"", "fingerprint is damaged"),
-        (3, "f" * 32, "fingerprint is damaged"),
+        (3, b"", "checksum is wrong"),
+        (3, "f" * 32, "envelope is damaged"),
         (4, b"", "checksum is wrong"),
-        (4, None, "checksum is wrong"),
-        (5, None, "checksum is wrong"),
+        (4, None, "envelope is damaged"),
+        (5, None, "envelope is damaged"),
         (5, b"", "checksum is wrong"),
-        (5, "text", "checksum is wrong"),
+        (5, "text", "envelope is damaged"),
     ],
 )
 def test_a_wrong_envelope_is_refused(place: int, value: Any, reason: str) -> None:
@@ -353,6 +358,15 @@ def test_a_wrong_envelope_is_refused(place: int, value: Any, reason: str) -> Non
     envelope[place] = value
     said = refusal_of(msgpack.packb(envelope))
     assert reason in said
+    assert said.isprintable()
+
+
+@pytest.mark.parametrize("kind", ["leases", "", "\x1b[2J\n" * 100])
+def test_an_unknown_kind_is_refused(kind: str) -> None:
+    _, version, _, fingerprint, _, body = msgpack.unpackb(codec().encode(sample("lease")))
+    checksum = wire._checksum(version, kind, fingerprint, body)
+    said = refusal_of(msgpack.packb([MAGIC, version, kind, fingerprint, checksum, body]))
+    assert "unknown kind of message" in said
     assert said.isprintable()
 
 

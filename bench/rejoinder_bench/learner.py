@@ -2,9 +2,10 @@
 
 The deltas of the flagship's games are recorded once and put on a real server, as workers would: one
 message a lease. A learner on a core of its own then takes them in. It never finds more of them than
-the contract's window, (L + 1)·B games, because in a real run no more can be there.
-`games_per_second` is receiving, decoding, checking, folding, the ledger, publishing and
-acknowledging; `service_games_per_second` is a whole `LearnerService`, which also plans and queues
+the contract's window, (L + 1)·B games, because in a real run no more can be there; B is what a run
+with a hundred workers would have, since no fewer could keep a learner busy. `games_per_second` is
+receiving, decoding, checking, folding, the ledger, publishing and acknowledging. The same with the
+default B is `default_batch_…`; `service_…` is a whole `LearnerService`, which also plans and queues
 leases, keeps an eye on them and tells its status.
 
 `publish_time_ratio` is the time to publish the same number of changed rows of a table ten times as
@@ -19,7 +20,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner, Played, warm_up
 
 _GAMES = 10_000
+_BATCH = 1_000  # ten games for each of a hundred workers
 _LEASE = 10  # games in a message
 _ROUNDS = 5
 
@@ -57,11 +59,15 @@ def run(say: Callable[[str], None]) -> Result:
 
 
 def _measure_intake(result: Result, folder: Path, say: Callable[[str], None]) -> None:
-    config = load_config(
-        "paper", {"rollouts": 1, "games": _GAMES, "eval_every": 0, "checkpoint_every": 0}
-    )
-    messages, digest = _record(config)
-    for what, take_in in (("", _take_in), ("service_", _serve)):
+    many = {"rollouts": 1, "games": _GAMES, "eval_every": 0, "checkpoint_every": 0}
+    default, large = load_config("paper", many), load_config("paper", many | {"batch": _BATCH})
+    recorded = {id(config): _record(config) for config in (default, large)}
+    for what, config, take_in in (
+        ("", large, _take_in),
+        ("default_batch_", default, _take_in),
+        ("service_", large, _serve),
+    ):
+        messages, digest = recorded[id(config)]
         rounds = []
         for n in range(_ROUNDS):
             directory = RunDir.create(folder / f"{what}{n}", config)
@@ -178,11 +184,9 @@ class _WindowBus(Bus):
 
 def _measure_publishing(result: Result, folder: Path, say: Callable[[str], None]) -> None:
     with EmbeddedServer(folder / "server.log") as server:
-        small, _, _ = _in_a_process(_publish, server.url, "small", _SMALL)
-        big, fold, peak = _in_a_process(_publish, server.url, "big", _BIG)
+        big, small, peak = _in_a_process(_publish_in_turns, server.url, _BIG, _SMALL)
     result.ratios["publish_time_ratio"] = big / small
     result.figures["publish_milliseconds"] = 1e3 * big
-    result.figures["fold_milliseconds"] = 1e3 * fold
     result.figures["peak_mebibytes"] = peak / 2**20
     say(
         f"publish_time_ratio: {big / small:.2f} ({1e3 * big:.1f} ms with {_BIG:,} infosets, "
@@ -190,42 +194,42 @@ def _measure_publishing(result: Result, folder: Path, say: Callable[[str], None]
     )
 
 
-def _publish(url: str, run: str, infosets: int) -> tuple[float, float, float]:
-    """Seconds a publish, seconds to fold what it publishes, and the process's peak memory.
+def _publish_in_turns(url: str, *sizes: int) -> tuple[float, ...]:
+    """Mean seconds a publish for tables of each size, and the peak memory of this process.
 
-    First the table grows to its size, published all along; then known infosets change.
+    First the tables grow, published all along; then known infosets change, in one table and in the
+    other by turns.
     """
-    config = load_config("leduc", {"averaging": "uniform"})
-    bus, learner = Bus(connect(url), run), Learner(config)
-    publisher = Publisher(bus, Codec(config))
-    publisher.start_again(learner)
-    folding, publishing = [], []
-    for keys in _batches_of_keys(config, infosets):
-        games = _games(config, learner.games, keys)
+    tables = [_PublishedTable(url, infosets) for infosets in sizes]
+    turns = [[table.change() for table in tables] for _ in range(_PUBLISHES)]
+    return *(statistics.fmean(seconds) for seconds in zip(*turns, strict=True)), system.peak_bytes()
+
+
+class _PublishedTable:
+    """A learner with so many infosets, and its publisher."""
+
+    def __init__(self, url: str, infosets: int) -> None:
+        self._config = load_config("leduc", {"averaging": "uniform"})
+        self._bus = Bus(connect(url), f"table-{infosets}")
+        self._learner = Learner(self._config)
+        self._publisher = Publisher(self._bus, Codec(self._config))
+        self._publisher.start_again(self._learner)
+        self._infosets, self._random = infosets, np.random.default_rng(1)
+        self._batch = self._config.batch * _ENTRIES
+        for first in range(0, infosets, self._batch):
+            self._fold_and_publish(np.arange(first, min(first + self._batch, infosets)))
+
+    def change(self) -> float:
+        """Fold a batch that changes random infosets; returns the seconds to publish that."""
+        return self._fold_and_publish(self._random.integers(0, self._infosets, self._batch))
+
+    def _fold_and_publish(self, infosets: Any) -> float:
+        learner = self._learner
+        learner.fold_all(_games(self._config, learner.games, infosets.astype(np.uint64)))
         begin = time.perf_counter()
-        learner.fold_all(games)
-        folded = time.perf_counter()
-        with bus.in_one_go():
-            publisher.publish(learner.games)
-        folding.append(folded - begin)
-        publishing.append(time.perf_counter() - folded)
-    timed = slice(-_PUBLISHES, None)
-    bus.clean()
-    return (
-        statistics.fmean(publishing[timed]),
-        statistics.fmean(folding[timed]),
-        system.peak_bytes(),
-    )
-
-
-def _batches_of_keys(config: RunConfig, infosets: int) -> Iterator[Any]:
-    """For each batch the infosets that it changes: every one in turn, then random ones."""
-    size = config.batch * _ENTRIES
-    for first in range(0, infosets, size):
-        yield np.arange(first, min(first + size, infosets)).astype(np.uint64)
-    random = np.random.default_rng(1)
-    for _ in range(_PUBLISHES):
-        yield random.integers(0, infosets, size).astype(np.uint64)
+        with self._bus.in_one_go():
+            self._publisher.publish(learner.games)
+        return time.perf_counter() - begin
 
 
 def _games(config: RunConfig, first: int, keys: Any) -> list[Played]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _SECONDS = 5.0  # between two lines where nothing can stay in place
 
+OVER = ("finished", "stopped", "gone")  # states in which nothing moves
+
 Status = Mapping[str, Any]
 
 
@@ -46,7 +48,7 @@ def line(status: Status) -> str:
     """One status on one line."""
     return (
         f"{status['games']:,} of {status['target']:,} games, {_rate(status)}, {_left(status)}, "
-        f"{_figures(status)}, {len(status['workers'])} workers, {status['state']}"
+        f"{_figures(status)}, {_count(len(status['workers']), 'worker')}, {status['state']}"
     )
 
 
@@ -57,13 +59,13 @@ def panel(title: str, status: Status) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
+    running = status["state"] not in OVER
     bar = Table.grid(padding=(0, 1))
     bar.add_row(
         Text(title, style="bold"),
         ProgressBar(total=status["target"], completed=status["games"], width=30),
         f"{status['games']:,}/{status['target']:,} games",
-        _rate(status),
-        _left(status),
+        *([_rate(status), _left(status)] if running else []),
         Text(status["state"], style="green" if status["state"] == "finished" else "cyan"),
     )
     workers = ", ".join(f"{name} {w.get('games', 0):,}" for name, w in status["workers"].items())
@@ -71,13 +73,23 @@ def panel(title: str, status: Status) -> RenderableType:
     trouble += [f"banned: {name}" for name in status["banned"]]
     lines: list[RenderableType] = [
         _figures(status),
-        f"snapshot {status['version']:,} · queue {status['queued']:,} leases · "
+        f"snapshot {status['version']:,} · queue {_count(status['queued'], 'lease')} · "
         f"{status['outstanding']:,} games under lease · {status['leased_again']:,} leased again · "
         f"checkpoint at {status['checkpoint']:,}",
-        f"{len(status['workers'])} workers: {workers}" if workers else "no workers yet",
+        _workers(status, workers) if running else "",
         *([Text("; ".join(trouble), style="yellow")] if trouble else []),
     ]
-    return Group(bar, *lines)
+    return Group(bar, *(line for line in lines if line))
+
+
+def _workers(status: Status, games: str) -> str:
+    if games:
+        return f"{_count(len(status['workers']), 'worker')}: {games}"
+    return "no workers yet; the first time their kernels are compiled, which takes up to a minute"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _rate(status: Status) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -67,12 +67,31 @@ def _one_line(error: Exception) -> str:
 app = typer.Typer(
     name="rejoinder",
     cls=OneLineErrors,
-    help="Train, measure and play CFR policies for games with bounded one-sided responses.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"rejoinder {version('rejoinder')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Train, measure and play CFR policies for games with bounded one-sided responses."""
+
+
 app.command("games")(games.games)
 app.command("solve")(solve.solve)
 app.command("train")(train.train)

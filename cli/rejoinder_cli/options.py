@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -74,6 +75,26 @@ def read_config(config: str, mode: Mode, changed: list[str]) -> RunConfig:
     if mode != "unordered" and loaded.order == "arrival":
         raise ValueError(f"order: 'arrival' is what --mode unordered is for, not --mode {mode}")
     return loaded
+
+
+def resume_command(
+    command: str,
+    config: str,
+    path: Path,
+    mode: Mode,
+    changed: list[str],
+    redis: str | None,
+    workers: int | None = None,
+) -> str:
+    """What to type to go on with a run, for a shell."""
+    words = ["rejoinder", command, config, "--run", str(path), "--mode", mode]
+    words += [word for text in changed for word in ("--set", text)]
+    words += [] if workers is None else ["--workers", str(workers)]
+    if redis is None:
+        return shlex.join(words)
+    # A URL with a password in it is not repeated on the screen.
+    url = shlex.quote(redis) if "@" not in redis else f'"${REDIS_VARIABLE}"'
+    return f"{shlex.join(words)} --redis {url}"
 
 
 def check_server(redis: str | None) -> None:

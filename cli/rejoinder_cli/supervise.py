@@ -17,6 +17,7 @@ from rejoinder.bus.server import EmbeddedServer, end_with_parent
 from rejoinder.rundir import LOGS, RunDir
 from rejoinder_cli.options import REDIS_VARIABLE
 
+HOPELESS = (2, 3)  # exit codes of wrong input and of a worker that must not work on the run
 _STOPPING = 10.0  # seconds that a child may take to end
 _DEATHS, _PERIOD = 5, 30.0  # so many deaths of one child in so many seconds are too many
 
@@ -30,10 +31,14 @@ class ChildError(OSError):
 class Child:
     """One `rejoinder` command as a process of its own."""
 
-    def __init__(self, arguments: Sequence[str], url: str, log: Path) -> None:
+    def __init__(
+        self, arguments: Sequence[str], url: str, log: Path, essential: bool = False
+    ) -> None:
         self._command = [sys.executable, "-m", "rejoinder_cli.main", *arguments]
         self._environment = os.environ | {REDIS_VARIABLE: url}
         self._log = log
+        self._essential = essential  # nothing works without it, and its end is the end
+        self._given_up = False
         self._deaths: deque[float] = deque(maxlen=_DEATHS)
         self.name = log.stem
         self.start()
@@ -61,14 +66,21 @@ class Child:
         return self._process.poll()
 
     def revive(self, report: Callable[[str], None]) -> None:
-        """Start it again if it has died; give up if it keeps dying."""
-        if self.exit_code in (None, 0):
+        """Start it again if it has died; give up if it keeps dying, or says that it must not."""
+        code = self.exit_code
+        if code is None or self._given_up or (code == 0 and self._essential):
+            return
+        if code in HOPELESS:
+            if self._essential:
+                raise ChildError(f"{self.name} cannot go on; {_last_line(self._log)}")
+            self._given_up = True
+            report(f"{self.name} may not go on; {_last_line(self._log)}")
             return
         self._deaths.append(time.monotonic())
         last = _last_line(self._log)
         if len(self._deaths) == _DEATHS and self._deaths[-1] - self._deaths[0] < _PERIOD:
             raise ChildError(f"{self.name} keeps dying; {last} (see {self._log})")
-        report(f"{self.name} died ({_cause(self.exit_code or 0)}) and is started again; {last}")
+        report(f"{self.name} died ({_cause(code)}) and is started again; {last}")
         self.start()
 
     def kill(self) -> None:
@@ -111,9 +123,9 @@ class Household:
         if self._server:
             self._server.stop()
 
-    def add(self, name: str, *arguments: str) -> Child:
+    def add(self, name: str, *arguments: str, essential: bool = False) -> Child:
         """Start a child that is kept alive from now on."""
-        child = Child(arguments, self.url, self._run.path / LOGS / f"{name}.log")
+        child = Child(arguments, self.url, self._run.path / LOGS / f"{name}.log", essential)
         self._children.append(child)
         return child
 

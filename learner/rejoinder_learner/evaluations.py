@@ -12,10 +12,11 @@ from collections import Counter
 
 from rejoinder.bus import Bus, Order, job_name
 from rejoinder.config import RunConfig
+from rejoinder.evaluate.agents import opponents
 from rejoinder.jit import KERNEL_VERSION
 from rejoinder.ledger import SnapshotId
 from rejoinder.rundir import Policies
-from rejoinder.wire import Codec, Evaluation, EvaluationLease
+from rejoinder.wire import Codec, Evaluation, EvaluationLease, WireError
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner
 
@@ -32,6 +33,8 @@ class Evaluations:
         self._codec = codec
         self._config = config
         self._publisher = publisher
+        self._opponents = tuple(opponents(config.load_game()))
+        self._match_games = config.eval_games + config.eval_games % 2  # whole pairs
         self.waiting: dict[int, Policies] = {}  # by games
         self._jobs: dict[int, str] = {}
         self._orders: Counter[int] = Counter()  # how often each was ordered
@@ -53,6 +56,9 @@ class Evaluations:
         games = evaluation.snapshot.games
         if games not in self.waiting or self.waiting[games].head != evaluation.snapshot.head:
             return False
+        played = {name: rates["games"] for name, rates in evaluation.win_rates.items()}
+        if played != dict.fromkeys(self._opponents, self._match_games):
+            raise WireError(f"evaluation: the matches at game {games} are not those ordered")
         # The server first: if it is away, the evaluation is still waited for and ordered again.
         self._bus.withdraw([self._jobs[games]])
         self._bus.drop_snapshots([games], "evaluation")

@@ -7,10 +7,11 @@ is harmless; what cannot be a delta of this run at all is an error of the wire.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from rejoinder.config import RunConfig
+from rejoinder.ledger import head_after
 from rejoinder.wire import Deltas, WireError
 from rejoinder_learner.state import Learner, Played
 
@@ -32,11 +33,17 @@ class Inbox:
         self.duplicates = 0  # games that came once more than needed
         self.stale = 0  # games played with a snapshot that is not, or no longer, the right one
 
-    def start_again(self, learner: Learner, folded: Iterable[int] = ()) -> None:
-        """Forget everything that waits; out of order, say which games are in the table."""
+    def start_again(self, learner: Learner, ledger: Any = None) -> None:
+        """Forget everything that waits; out of order, the ledger says which games are folded."""
         self._learner = learner
         self._first_missing = learner.games if self._in_order else 0  # all games before are folded
-        self._beyond = set(folded)  # games after that one that are folded too
+        self._beyond: set[int] = set()  # games after that one that are folded too
+        # Out of order any snapshot will do that there was in this history, so all are remembered.
+        self._heads: dict[int, bytes] = dict(learner.snapshots().values())
+        if ledger is not None:
+            self._beyond.update(ledger["game"][: learner.games].tolist())
+            for games in range(0, learner.games + 1, self._config.batch):
+                self._heads[games] = head_after(ledger, games, self._config.fingerprint)
         self._close_gap()
         self.waiting: dict[int, Arrived] = {}
         # If the learner has gone back: what is still folded was brought by somebody all the same.
@@ -80,6 +87,8 @@ class Inbox:
             del self.waiting[arrived.played.game]
             self._beyond.add(arrived.played.game)
             self.first_from.setdefault(arrived.worker, n)
+        if not self._in_order:
+            self._heads.update(self._learner.snapshots().values())
         self._close_gap()
 
     def accounted_for(self) -> tuple[int, set[int]]:
@@ -114,13 +123,11 @@ class Inbox:
             raise WireError(f"deltas: game {last} has not been leased yet")
         if last < self._first_missing:
             return True  # duplicates, whatever they were made with
-        known = self._learner.snapshots()
-        if self._in_order:
-            versions = {self._config.version_for(game) for game in (first, last)}
-            wanted = known.get(min(versions) * self._config.batch)
-            return len(versions) == 1 and deltas.snapshot == wanted
-        # Out of order an old snapshot will do; which ones there were is not remembered for ever.
-        return known.get(deltas.snapshot.games, deltas.snapshot) == deltas.snapshot
+        if not self._in_order:  # any snapshot will do
+            return self._heads.get(deltas.snapshot.games) == deltas.snapshot.head
+        versions = {self._config.version_for(game) for game in (first, last)}
+        wanted = self._learner.snapshots().get(min(versions) * self._config.batch)
+        return len(versions) == 1 and deltas.snapshot == wanted
 
     def _close_gap(self) -> None:
         while self._first_missing in self._beyond:

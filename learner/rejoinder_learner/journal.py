@@ -29,6 +29,7 @@ class Journal:
         self._ledger_from = 0  # game of the first record not yet in the ledger's file
         self._records = b""
         self._metrics: list[Mapping[str, Any]] = []  # not yet in the file
+        self._metrics_told = False  # that they cannot be written
         self.saved = 0  # games of the newest checkpoint
 
     def resume(self, most: int | None = None) -> tuple[Learner, Evaluations]:
@@ -61,15 +62,13 @@ class Journal:
 
     def save(self, learner: Learner, evaluations: Evaluations | None = None) -> bool:
         """Write a checkpoint; False, after a report, if the disk does not take it."""
+        self._try_metrics()  # first: an evaluation that is here is no longer in the checkpoint
         try:
             self._save(learner, evaluations or {})
         except OSError as error:
-            self._report(
-                f"no checkpoint at game {learner.games:,}: {error.strerror or error}; "
-                f"the one at game {self.saved:,} holds"
-            )
+            why = error.strerror or str(error)
+            self._report(f"no checkpoint at game {learner.games:,}: {why}; {self._what_holds()}")
             return False
-        self._try_metrics()
         return True
 
     def save_last(self, learner: Learner, evaluations: Evaluations | None = None) -> None:
@@ -79,8 +78,7 @@ class Journal:
         except OSError as error:
             raise RunError(
                 f"the checkpoint at game {learner.games:,} could not be written to "
-                f"{self._run.path}: {error.strerror or error}; the one at game {self.saved:,} "
-                "holds, and --resume goes on from there"
+                f"{self._run.path}: {error.strerror or error}; {self._what_holds()}"
             ) from None
         try:
             self._write_metrics()
@@ -98,6 +96,11 @@ class Journal:
         self._ledger_from, self._records = learner.games, b""
         self.saved = learner.games
 
+    def _what_holds(self) -> str:
+        if not self._run.path.exists():
+            return f"{self._run.path} is gone, and what was in it"
+        return f"the one at game {self.saved:,} holds, and the next learner goes on from there"
+
     def _note(self, record: Mapping[str, Any]) -> None:
         self._metrics.append(record)
         self._try_metrics()
@@ -106,13 +109,16 @@ class Journal:
         try:
             self._write_metrics()
         except OSError as error:
-            games = self._metrics[0]["games"]
-            self._report(f"metrics at game {games:,}: {error.strerror or error}; kept for later")
+            if not self._metrics_told:  # once while it lasts
+                games, why = self._metrics[0]["games"], error.strerror or error
+                self._report(f"metrics at game {games:,}: {why}; kept for later")
+            self._metrics_told = True
 
     def _write_metrics(self) -> None:
         while self._metrics:
             self._run.append_metrics(self._metrics[0])
             self._metrics.pop(0)
+        self._metrics_told = False
 
 
 def is_due(config: RunConfig, every: int, games: int) -> bool:

@@ -38,7 +38,7 @@ class Leases:
         """Forget what was leased: from `start` on every game is new, but for those `done`."""
         self.repeated += self._planner.outstanding
         self._learner = learner
-        self._planner = Planner(self._config, self._config.games, start, done)
+        self._planner = self._planner.successor(start, done)
         self._prefix = job_name(self._bus.run, f"{secrets.token_hex(4)}-")
         self._bus.withdraw_all()
 
@@ -59,11 +59,14 @@ class Leases:
         numbers = {int(job.removeprefix(self._prefix)) for job in waiting if self._is_ours(job)}
         self._again(self._planner.late(numbers, time.monotonic()))
 
+    def holds(self, job: str) -> bool:
+        """Whether the lease is under way."""
+        return self._is_ours(job) and int(job.removeprefix(self._prefix)) in self._planner.leases
+
     def refused(self, job: str) -> None:
         """A worker could not do it: give it to another one."""
-        if self._is_ours(job):
-            lease = self._planner.leases.get(int(job.removeprefix(self._prefix)))
-            self._again([lease] if lease else [])
+        if self.holds(job):
+            self._again([self._planner.leases[int(job.removeprefix(self._prefix))]])
 
     def worthless(self, games: Iterable[int]) -> None:
         """A worker has answered the leases of these games with what cannot be used."""

@@ -70,20 +70,28 @@ class LearnerService:
         self._banned: set[str] = set()
         self._quarantined = 0
         self._rate, self._looked = Rate(), 0.0
+        self._began: float | None = None  # when the first worker was there
         self._metrics: dict[str, Any] = {}  # the latest of each kind
 
     def serve(self) -> TrainResult:
         """Bring the run to its number of games; returns early when asked to stop."""
         with self._run.locked():
+            known = self._run.workers()
+            self._inbox.first_from, self._banned = known["first_game"], set(known["banned"])
             self._go_on_from(*self._journal.resume())
             self._run.begin_session(from_game=self._learner.games)
             warm_up(self._config)
             gc.freeze()  # compiled code is a big heap that the collector need not search again
             self._keep_trying(self._establish)
-            first, start = self._learner.games, time.perf_counter()
-            while not self.finished and not self._must_stop():
-                self._keep_trying(self._step)
-            seconds = time.perf_counter() - start
+            first = self._learner.games
+            try:
+                while not self.finished and not self._must_stop():
+                    self._keep_trying(self._step)
+            except Exception:
+                self._save()  # whatever it is, nothing that was learned is lost
+                raise
+            seconds = time.monotonic() - (self._began or time.monotonic())
+            self._note_workers()
             self._journal.save_last(self._learner, self._evaluations.waiting)
             self._leave()
         games, digest = self._learner.games, self._learner.digest()
@@ -154,7 +162,19 @@ class LearnerService:
             self._metrics = self._metrics | self._journal.statistics(self._learner)
             self._evaluations.order(self._learner)
         if is_due(self._config, self._config.checkpoint_every, self._learner.games):
-            self._journal.save(self._learner, self._evaluations.waiting)
+            self._save()
+
+    def _save(self) -> None:
+        self._note_workers()
+        self._journal.save(self._learner, self._evaluations.waiting)
+
+    def _note_workers(self) -> None:
+        """Who has brought what, so that a lie can be undone by the next learner, too."""
+        note = {"first_game": self._inbox.first_from, "banned": sorted(self._banned)}
+        try:
+            self._run.write_workers(note)
+        except OSError as error:
+            self._report(f"the list of workers cannot be written: {error.strerror}")
 
     def _look_around(self) -> None:
         if time.monotonic() - self._looked < LOOK:
@@ -167,6 +187,8 @@ class LearnerService:
         self._evaluations.order_late_ones_again(queued)
         workers = self._bus.workers()
         self._leases.workers = len(workers)
+        if workers and self._began is None:
+            self._began = self._looked
         self._tell(len(queued), workers)
 
     def _establish(self) -> None:
@@ -193,18 +215,17 @@ class LearnerService:
             except (*LOST, Flushed) as error:
                 action = self._establish
                 if not isinstance(error, Flushed) and not pause.wait(error):
-                    self._journal.save_last(self._learner, self._evaluations.waiting)
                     raise BusError(
-                        f"the Redis server has been away for {self._patience:.0f} s ({error}); "
-                        f"{self._learner.games:,} games are saved, and --resume goes on from there"
+                        f"the Redis server cannot be used ({error}); what was learned is saved, "
+                        "and the next learner (train --resume) goes on from there"
                     ) from None
 
     def _mend(self, refusal: Refusal) -> None:
         """A worker could not do what a lease asked for."""
-        if refusal.snapshot_missing:
-            self._publisher.start_again(self._learner)
-        else:
+        if not refusal.snapshot_missing:
             self._report(f"{refusal.worker} refused {refusal.lease}: {refusal.reason}")
+        elif self._leases.holds(refusal.lease):
+            self._publisher.start_again(self._learner)
         self._leases.refused(refusal.lease)
         self._evaluations.refused(refusal.lease)
 
@@ -215,6 +236,7 @@ class LearnerService:
         self._quarantine(f"{worker} sent a wrong delta of game {game}", liar.played.delta.tobytes())
         before = self._inbox.first_from.get(worker)
         dropped = self._inbox.drop(worker)
+        self._note_workers()
         if before is None:  # the server last: it may be away, and is told again when it is back
             self._bus.ban(worker)
             self._leases.lease_again(dropped)
@@ -232,8 +254,7 @@ class LearnerService:
         """The state to go on with; what the server holds is another matter (`_establish`)."""
         self._learner = learner
         in_order = self._config.order == "index"
-        folded = () if in_order else self._run.ledger()["game"][: learner.games].tolist()
-        self._inbox.start_again(learner, folded)
+        self._inbox.start_again(learner, None if in_order else self._run.ledger())
         self._evaluations.waiting = dict(evaluations)
         self._metrics = next(iter(self._run.metrics()[-1:]), {})
 

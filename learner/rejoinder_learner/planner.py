@@ -26,6 +26,8 @@ LEASES_PER_WORKER = 2  # one under way, one waiting
 
 _REMEMBERED = 64  # durations from which deadlines are taken
 _FIRST_DEADLINE = 4.0  # seconds, before anything has been measured
+_FIRST_LEASE = 4  # games in a lease until then
+_SLACK = 0.5  # seconds that a message may be on its way
 
 
 @dataclass
@@ -47,7 +49,6 @@ class Planner:
     target: int  # games in all
     start: int = 0
     done: set[int] = field(default_factory=set)  # games beyond `start` that need no lease
-    repeated: int = 0  # games that were leased again
     leases: dict[int, Leased] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,7 +56,14 @@ class Planner:
         self._numbers = itertools.count()
         self._under_lease: dict[int, set[int]] = {}  # game → numbers of its leases
         self._durations: deque[float] = deque(maxlen=_REMEMBERED)
-        self._seconds_per_game = 0.0
+        self._seconds_per_game = 0.0  # 0: not known yet
+        self._first_deadline = _FIRST_DEADLINE
+
+    def successor(self, start: int, done: set[int]) -> Planner:
+        """A planner without leases that knows what this one has measured."""
+        made = Planner(self.config, self.target, start, done)
+        made._durations, made._seconds_per_game = self._durations, self._seconds_per_game
+        return made
 
     def new_leases(self, folded: int, workers: int) -> list[Leased]:
         """Leases for every game that may be played by now and is not leased yet."""
@@ -71,9 +79,10 @@ class Planner:
         """Games in a lease: as many as are worth it, but so that every worker gets some."""
         window = min((self.config.lag + 1) * self.config.batch, MAX_OUTSTANDING)
         fair = window // (LEASES_PER_WORKER * max(workers, 1))
+        worth: float = _FIRST_LEASE
         if self._seconds_per_game > 0:
-            fair = int(min(fair, LEASE_SECONDS / self._seconds_per_game))
-        return max(fair, 1)
+            worth = LEASE_SECONDS / self._seconds_per_game
+        return max(int(min(fair, worth)), 1)
 
     def arrived(self, games: Iterable[int], seconds: float, now: float) -> list[Leased]:
         """Deltas are here; returns the leases that are now complete."""
@@ -92,10 +101,7 @@ class Planner:
                 lease.missing.discard(game)
                 if not lease.missing:
                     complete.append(self.leases.pop(number))
-                    # A short one may be done before it is seen to have left the queue. What the
-                    # worker says of it is not to be trusted with the deadline of others.
-                    short = min(seconds, SHORTEST_DEADLINE)
-                    self._durations.append(short if lease.taken is None else now - lease.taken)
+                    self._durations.append(_duration(lease, seconds, now))
         return complete
 
     def late(self, waiting: Collection[int], now: float) -> list[Leased]:
@@ -108,13 +114,15 @@ class Planner:
                 lease.taken = now
             elif now - lease.taken > self.deadline:
                 overdue.append(lease)
+        if overdue and not self._durations:
+            self._first_deadline *= 2  # perhaps nobody is dead, and games are just long
         return overdue
 
     @property
     def deadline(self) -> float:
         """Seconds that a worker may take for a lease, by what leases have been taking."""
         if not self._durations:
-            return _FIRST_DEADLINE
+            return self._first_deadline
         return max(SHORTEST_DEADLINE, PATIENCE * max(self._durations))
 
     def again(self, leases: Iterable[Leased]) -> list[Leased]:
@@ -151,7 +159,6 @@ class Planner:
         return len(self._under_lease)
 
     def _repeat(self, games: set[int], size: int) -> list[Leased]:
-        self.repeated += len(games)
         made = []
         for stretch in self._by_batch(sorted(games)):
             made += [self._lease(piece) for piece in _pieces(stretch, size)]
@@ -177,6 +184,16 @@ class Planner:
             if i == len(games) or games[i] != games[i - 1] + 1 or games[i] % self.config.batch == 0:
                 yield range(games[first], games[i - 1] + 1)
                 first = i
+
+
+def _duration(lease: Leased, seconds: float, now: float) -> float:
+    """How long a worker had the lease: by our clock, but without the pauses of our own.
+
+    What the worker says, `seconds`, can only make it shorter: deadlines are not for it to stretch.
+    """
+    if lease.taken is None:  # done before it was seen to have left the queue
+        return min(seconds, SHORTEST_DEADLINE)
+    return min(now - lease.taken, seconds + _SLACK)
 
 
 def _pieces(games: range, size: int) -> Iterator[range]:

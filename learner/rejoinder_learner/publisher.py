@@ -32,16 +32,11 @@ class Publisher:
         self._published: list[SnapshotId] = []  # the chain, oldest first
         self._abandoned: set[int] = set()  # games of the snapshots of chains before
         self._patched = 0  # rows in the patches since the last complete one
-        self.bytes = 0  # sent in all
-
-    @property
-    def newest(self) -> SnapshotId | None:
-        return self._published[-1] if self._published else None
 
     def start_again(self, learner: Learner) -> None:
         """The server may have lost everything, or the learner has gone back: begin a new chain."""
         self._learner = learner
-        self._abandoned |= {name.games for name in self._published}
+        self._abandoned |= self._bus.snapshots()  # those of a learner before this one, too
         self._published.clear()
 
     def publish(self, games: int) -> SnapshotId:
@@ -88,9 +83,7 @@ class Publisher:
         for part in range(parts):
             piece = slice(part * PART_ROWS, (part + 1) * PART_ROWS)
             rows = Patch(patch.index[piece], patch.rows[piece])
-            encoded = self._codec.encode(Snapshot(name, base, part, parts, size, rows))
-            self.bytes += len(encoded)
-            yield encoded
+            yield self._codec.encode(Snapshot(name, base, part, parts, size, rows))
 
 
 def _all(rows: Rows) -> Patch:

@@ -10,6 +10,7 @@
         policy-V.bin    a snapshot that games not yet folded are going to use, by version
         evaluation-N.bin  the policies after N games, if their evaluation is still to come
     quarantine.jsonl    messages that were refused, with the reason (see `add_to_quarantine`)
+    workers.json        which workers have brought games since when, and which are banned
     status.json         what the trainer last said of itself
     stop                there: somebody has asked the trainer to stop
     report.html         written by `rejoinder report`
@@ -62,6 +63,7 @@ QUARANTINE_BYTES = 16 * 2**20  # of messages kept in the quarantine's file
 
 _CONFIG, _PROVENANCE, _METRICS = "config.json", "provenance.json", "metrics.jsonl"
 _LEDGER, _QUARANTINE, _STATUS = "ledger.bin", "quarantine.jsonl", "status.json"
+_WORKERS = "workers.json"
 _CHECKPOINTS, _MANIFEST, _TABLE = "checkpoints", "manifest.json", "table.bin"
 _EVALUATION = "evaluation-"
 _LOCK = ".lock"  # held by the trainer; its content means nothing
@@ -139,6 +141,15 @@ class RunDir:
         """A run that is there."""
         return cls(path, *_read_config(path))
 
+    @classmethod
+    def open_or_create(cls, path: Path, config: RunConfig) -> RunDir:
+        """Go on with the run that is there, or make it."""
+        if not is_run(path):
+            return cls.create(path, config)
+        run = cls.open(path)
+        run.continue_with(config)
+        return run
+
     def continue_with(self, config: RunConfig) -> None:
         """Take over another length and other reporting; everything else must be the same."""
         if config.fingerprint != self.config.fingerprint:
@@ -157,11 +168,7 @@ class RunDir:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other trainers out of the run as long as this one is at work."""
-        with (self.path / _LOCK).open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RunError(f"{self.path} is being trained by another process") from None
+        with _locked(self.path):
             yield
 
     def begin_session(self, from_game: int) -> None:
@@ -271,22 +278,42 @@ class RunDir:
         """Forget a request; whoever begins to train does that."""
         (self.path / _STOP).unlink(missing_ok=True)
 
+    def write_workers(self, known: Mapping[str, Any]) -> None:
+        """Keep who has brought games since when, and who may bring no more."""
+        _write_json(self.path / _WORKERS, known)
+
+    def workers(self) -> dict[str, Any]:
+        """What `write_workers` has kept: `first_game` by name, and `banned`."""
+        try:
+            known = _json_object((self.path / _WORKERS).read_text("utf-8"))
+        except (FileNotFoundError, UnicodeDecodeError):
+            known = {}
+        first, banned = known.get("first_game"), known.get("banned")
+        return {
+            "first_game": first if isinstance(first, dict) else {},
+            "banned": banned if isinstance(banned, list) else [],
+        }
+
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint and thin out the old ones. The ledger must have got there before."""
         folder = self.path / _CHECKPOINTS
         target = folder / f"{checkpoint.games:08d}"
         if self._holds(target, checkpoint):
             return
-        temporary = folder / f"{_TEMPORARY}{os.getpid()}-{target.name}"
+        temporary, before = (
+            folder / f"{_TEMPORARY}{os.getpid()}-{kind}-{target.name}" for kind in ("new", "old")
+        )
         _remove(temporary)
         try:
             temporary.mkdir()
             _write_checkpoint(temporary, self.config, checkpoint)
-            _remove(target)  # damaged, or made by other kernels
+            if target.exists():  # damaged, by other kernels, or with evaluations that are here now
+                os.rename(target, before)
             os.rename(temporary, target)
             _sync_directory(folder)
         finally:
             _remove(temporary)
+            _remove(before)
         for games in thinned(self.checkpoint_games(), self.config.checkpoints_kept):
             _remove(folder / f"{games:08d}")
 
@@ -372,6 +399,16 @@ class RunDir:
         _write_json(self.path / _CONFIG, content)
 
 
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with (path / _LOCK).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"{path} is being trained by another process") from None
+        yield
+
+
 def is_run(path: Path) -> bool:
     """Whether the directory was made by `RunDir.create` (its config may still be damaged)."""
     try:
@@ -385,16 +422,17 @@ def remove_run(path: Path) -> None:
     """Delete what a run has written, and the directory if nothing else is in it."""
     if not is_run(path):
         raise RunError(f"{path} is not a run directory, so it is not deleted")
-    # The mark of a run goes last.
-    for name in (
-        *(_CHECKPOINTS, _METRICS, _LEDGER, _QUARANTINE, _STATUS, _PROVENANCE, REPORT, LOGS),
-        *(_STOP, _LOCK, _CONFIG),
-    ):
-        _remove(path / name)
-    for leftover in path.glob(f"{_TEMPORARY}*"):
-        _remove(leftover)
-    if not any(path.iterdir()):
-        path.rmdir()
+    with _locked(path):
+        # The mark of a run goes last.
+        for name in (
+            *(_CHECKPOINTS, _METRICS, _LEDGER, _QUARANTINE, _STATUS, _PROVENANCE, REPORT, LOGS),
+            *(_WORKERS, _STOP, _LOCK, _CONFIG),
+        ):
+            _remove(path / name)
+        for leftover in path.glob(f"{_TEMPORARY}*"):
+            _remove(leftover)
+        if not any(path.iterdir()):
+            path.rmdir()
 
 
 def thinned(games: list[int], kept: int) -> list[int]:

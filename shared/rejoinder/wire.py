@@ -5,9 +5,9 @@ A message is a msgpack array
     [magic, wire version, kind, fingerprint of the run, checksum, body]
 
 whose body is a msgpack map; arrays are `bin` fields of little-endian rows. Decoding trusts nothing:
-the checksum covers kind, fingerprint and body, every field is checked for type, range and size
-before it is used, and whatever is wrong becomes a `WireError` that says what. A decoded message is
-as good as one made here; whether its content is *true* is what audits are for.
+the checksum covers all the rest, every field is checked for type, range and size before it is used,
+and whatever is wrong becomes a `WireError` that says what. A decoded message is as good as one made
+here; whether its content is *true* is what audits are for.
 
 A snapshot is named by the number of games folded when it was taken and by the head of the ledger at
 that point (`SnapshotId`), so a delta is tied to the exact policies that it was made with.
@@ -49,6 +49,10 @@ _RATE_FIELDS = ("win_rate", "low", "high", "draw_rate", "mean_utility")
 
 class WireError(ValueError):
     """A message that is refused; the text is one line that says why."""
+
+
+class ForeignError(WireError):
+    """A whole message, but of another run or another version of Rejoinder."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class Codec:
     def encode(self, message: Message) -> bytes:
         kind = _KINDS[type(message)]
         body = msgpack.packb(_WRITERS[kind](message))
-        checksum = _checksum(kind, self._fingerprint, body)
+        checksum = _checksum(WIRE_VERSION, kind, self._fingerprint, body)
         return bytes(msgpack.packb([MAGIC, WIRE_VERSION, kind, self._fingerprint, checksum, body]))
 
     def decode(self, data: bytes) -> Message:
@@ -155,22 +159,20 @@ class Codec:
         envelope = _unpack(data, arrays_of=6)
         if not isinstance(envelope, list) or not envelope or envelope[0] != MAGIC:
             raise WireError("not a message of Rejoinder")
-        if len(envelope) != 6 or type(envelope[1]) is not int:
+        if [type(part) for part in envelope] != [str, int, str, bytes, bytes, bytes]:
             raise WireError("the envelope is damaged")
         _, version, kind, fingerprint, checksum, body = envelope
+        if checksum != _checksum(version, kind, fingerprint, body):
+            raise WireError("its checksum is wrong")
         if version != WIRE_VERSION:
-            raise WireError(f"wire version {version}; this side speaks {WIRE_VERSION}")
-        if not isinstance(kind, str) or kind not in _WRITERS:
-            raise WireError(f"unknown kind of message {_short(kind)}")
-        if not isinstance(fingerprint, bytes) or len(fingerprint) != HASH_BYTES:
-            raise WireError("the fingerprint is damaged")
+            raise ForeignError(f"wire version {version}; this side speaks {WIRE_VERSION}")
         if fingerprint != self._fingerprint:
-            raise WireError(
+            raise ForeignError(
                 f"it belongs to the run {fingerprint.hex()[:12]}…, "
                 f"not to {self._fingerprint.hex()[:12]}…"
             )
-        if not isinstance(body, bytes) or checksum != _checksum(kind, fingerprint, body):
-            raise WireError("its checksum is wrong")
+        if kind not in _WRITERS:
+            raise WireError(f"unknown kind of message {_short(kind)}")
         return kind, body
 
     def _read_lease(self, fields: _Fields) -> Lease:
@@ -185,14 +187,14 @@ class Codec:
 
     def _read_deltas(self, fields: _Fields) -> Deltas:
         first = fields.integer("first", 0, MAX_GAMES - 1)
-        counts = fields.array("counts", _COUNT)
+        counts = tuple(fields.array("counts", _COUNT).tolist())
         if not 0 < len(counts) <= min(MAX_LEASE, MAX_GAMES - first):
             raise WireError(f"deltas: {len(counts)} games in one message")
-        if counts.min() < 1 or counts.max() > self._max_decisions:
+        if min(counts) < 1 or max(counts) > self._max_decisions:
             raise WireError(f"deltas: counts must be from 1 to {self._max_decisions}")
         entries = fields.array("entries", self._entry)
-        if len(entries) != counts.sum(dtype=np.int64):
-            raise WireError(f"deltas: {len(entries)} entries, not {counts.sum(dtype=np.int64)}")
+        if len(entries) != sum(counts):
+            raise WireError(f"deltas: {len(entries)} entries, not {sum(counts)}")
         flaw = first_flaw(entries, self._actions)
         if flaw >= 0:
             raise WireError(
@@ -203,7 +205,7 @@ class Codec:
             snapshot=fields.snapshot(),
             worker=fields.text("worker"),
             seconds=fields.number("seconds", 0.0, 1e9),
-            counts=tuple(counts.tolist()),
+            counts=counts,
             entries=entries,
         )
 
@@ -390,8 +392,8 @@ class _Fields:
         return WireError(f"{self._what}: {name} must be {wanted}, not {_short(value)}")
 
 
-def _checksum(kind: str, fingerprint: bytes, body: bytes) -> bytes:
-    made = hashlib.sha256(kind.encode() + fingerprint)
+def _checksum(version: int, kind: str, fingerprint: bytes, body: bytes) -> bytes:
+    made = hashlib.sha256(f"{version} {kind} ".encode() + fingerprint)
     made.update(body)
     return made.digest()[:_CHECKSUM_BYTES]
 

@@ -12,7 +12,7 @@ import pytest
 from rejoinder import rng
 from rejoinder.games import GAMES, find_game, game_names, queries
 from rejoinder.games.base import Abstraction, Game, Rules, States
-from rejoinder.games.contract import CHANCE, CONCRETE, HIDDEN
+from rejoinder.games.contract import CHANCE, CONCRETE, HIDDEN, OVER
 from rejoinder.games.session import Session
 
 CASES = [(game, rules) for game in GAMES.values() for rules in game.configurations.values()]
@@ -391,3 +391,20 @@ def _alternatives(session: Session, player: int) -> Iterator[Session]:
             except ValueError:  # it could not have happened so
                 continue
             yield twin
+
+
+@every_game
+def test_every_position_passes_the_games_own_check(game: Game, rules: Rules) -> None:
+    """Positions that wait for chance among them."""
+    for index in range(10):
+        chance, choices = rng.stream(index, 0, rng.DEALS), random.Random(index)
+        states = np.zeros(1, game.dtype)
+        queries.start(states, game.template(rules), index % game.players)
+        while (mover := queries.current_player(states)) != OVER:
+            assert game.check(states, rules) is None
+            if mover == CHANCE:
+                queries.apply(states, int(queries.sample_outcome(states, chance)))
+            else:
+                legal = queries.bits(queries.legal_actions(states, CONCRETE))
+                queries.apply(states, choices.choice(legal))
+        assert game.check(states, rules) is None

@@ -13,7 +13,7 @@ from runtime import kuhn
 
 from rejoinder.actor import Actor
 from rejoinder.config import RunConfig
-from rejoinder.ledger import SnapshotId
+from rejoinder.ledger import RECORD, SnapshotId
 from rejoinder.wire import Deltas, WireError
 from rejoinder_learner.inbox import Inbox
 from rejoinder_learner.state import Learner
@@ -190,7 +190,7 @@ def test_unordered_accounts_for_what_is_folded_and_what_waits() -> None:
     desk.inbox.add(desk.deltas(9))
     assert desk.inbox.accounted_for() == (2, {5, 7, 9})
     resumed = Inbox(desk.config)
-    resumed.start_again(desk.learner, folded=[0, 1, 5, 7])
+    resumed.start_again(desk.learner, np.frombuffer(desk.learner.take_records(), RECORD))
     assert resumed.accounted_for() == (2, {5, 7})
     assert [resumed.is_missing(game) for game in (1, 2, 5, 6)] == [False, True, False, True]
 

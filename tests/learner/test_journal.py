@@ -159,7 +159,8 @@ def test_a_full_disk_is_told_of_and_the_training_goes_on(disk: SmallDisk) -> Non
         play(learner, games)
         assert not journal.save(learner)
         assert told[-1] == (
-            f"no checkpoint at game {games}: No space left on device; the one at game 10 holds"
+            f"no checkpoint at game {games}: No space left on device; the one at game 10 holds, "
+            "and the next learner goes on from there"
         )
     assert run.result().games == 10
     found, _ = Journal(RunDir.open(run.path), told.append).resume(most=10)
@@ -201,7 +202,7 @@ def test_a_last_checkpoint_that_cannot_be_written_is_an_error(disk: SmallDisk) -
         journal.save_last(learner)
     assert str(caught.value) == (
         f"the checkpoint at game 20 could not be written to {run.path}: No space left on device; "
-        "the one at game 10 holds, and --resume goes on from there"
+        "the one at game 10 holds, and the next learner goes on from there"
     )
     disk.clear()
     journal.save_last(learner)
@@ -234,7 +235,7 @@ def test_a_checkpoint_without_its_metrics_is_told_as_that(disk: SmallDisk) -> No
     journal.win_rates(10, {f"opponent {n}": RATES for n in range(200)})
     assert told == ["metrics at game 10: No space left on device; kept for later"]
     assert journal.save(learner)  # the checkpoint at game 10 is there
-    assert told[1:] == told[:1]
+    assert len(told) == 1
     with pytest.raises(RunError, match=r"1 metrics could not .* the checkpoint at game 10 holds"):
         journal.save_last(learner)
     disk.clear()
@@ -270,11 +271,12 @@ def test_a_directory_that_is_gone_for_a_while(tmp_path: Path) -> None:
     play(learner, 20)
     record = journal.statistics(learner)
     assert not journal.save(learner)
-    with pytest.raises(RunError, match="the one at game 10 holds"):
+    with pytest.raises(RunError, match="run is gone"):
         journal.save_last(learner)
     assert told == [
         "metrics at game 20: No such file or directory; kept for later",
-        "no checkpoint at game 20: No such file or directory; the one at game 10 holds",
+        f"no checkpoint at game 20: No such file or directory; {tmp_path / 'run'} is gone, "
+        "and what was in it",
     ]
     (tmp_path / "away").rename(tmp_path / "run")
     assert journal.save(learner)

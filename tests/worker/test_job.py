@@ -121,9 +121,13 @@ def test_a_lease_of_another_run_is_not_touched(bench: Bench) -> None:
     message = other.encode(Lease(0, 4, None, KERNEL_VERSION))
     with pytest.raises(ForeignLease, match="it belongs to the run"):
         take_lease(bench.player, "job", message)
-    with pytest.raises(ForeignLease, match="not msgpack"):
-        take_lease(bench.player, "job", b"")
-    refusal = bench.codec.encode(Refusal("a", "b", "c", False))
-    with pytest.raises(ForeignLease, match="it is a Refusal"):
-        take_lease(bench.player, "job", refusal)
     assert bench.bus.undelivered() == 0
+
+
+def test_a_damaged_lease_is_answered_and_stops_nobody(bench: Bench) -> None:
+    for message in (b"", b"damaged", bench.codec.encode(Refusal("a", "b", "c", False))):
+        take_lease(bench.player, "job", message)
+        (answer,) = bench.bus.receive(1.0)
+        refusal = bench.codec.decode(answer)
+        assert isinstance(refusal, Refusal)
+        assert (refusal.lease, refusal.snapshot_missing) == ("job", False)

@@ -134,7 +134,7 @@ def test_it_goes_on_after_the_server_was_away(own_server: EmbeddedServer, bus: B
         own_server.kill()
         assert process.stdout is not None
         lines = iter(process.stdout)
-        assert any("the Redis server is away" in line for line in lines)
+        assert any("the Redis server cannot be used" in line for line in lines)
         own_server.start()
         announce(bus, config)
         order(bus, config, publish(bus, config), range(5))

@@ -13,7 +13,7 @@ it could read again.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from rejoinder.wire import (
     Deltas,
     Evaluation,
     EvaluationLease,
+    ForeignError,
     Lease,
     Message,
     Refusal,
@@ -62,6 +63,7 @@ class Player:
         self.evaluations = 0
         self.leases = 0
         self.busy = 0.0  # seconds
+        self.between_games: Callable[[], None] = lambda: None
         self._actor = Actor(config)
         self._snapshots = SnapshotCache(bus, self.codec, len(config.load_abstraction().actions))
 
@@ -75,7 +77,10 @@ class Player:
         begin = time.perf_counter()
         name = lease.snapshot or self._snapshots.newest()
         policy = self._snapshots.load(name)
-        deltas = [self._actor.play(game, policy).copy() for game in range(lease.first, lease.end)]
+        deltas = []
+        for game in range(lease.first, lease.end):
+            deltas.append(self._actor.play(game, policy).copy())
+            self.between_games()
         seconds = time.perf_counter() - begin
         self.games += len(deltas)
         return Deltas(
@@ -100,23 +105,30 @@ def take_lease(player: Player, job: str, message: bytes) -> None:
     """Work on a lease and deliver the result; a lease that cannot be done is answered as well."""
     begin = time.perf_counter()
     try:
-        lease = player.codec.decode(message)
+        answer = player.work_on(_read(player, message))
     except WireError as error:
-        raise ForeignLease(f"the lease {job} cannot be used: {error}") from None
-    if not isinstance(lease, Lease | EvaluationLease):
-        raise ForeignLease(f"the lease {job} cannot be used: it is a {type(lease).__name__}")
-    if lease.kernel != KERNEL_VERSION:
-        raise ForeignLease(
-            f"the learner has kernels {lease.kernel} and this worker {KERNEL_VERSION}; "
-            "results could differ, so install the same version of Rejoinder on both"
-        )
-    try:
-        answer = player.work_on(lease)
+        answer = Refusal(job, player.name, str(error), snapshot_missing=False)
     except MissingSnapshot as error:
         answer = Refusal(job, player.name, str(error), snapshot_missing=True)
     player.bus.deliver([player.codec.encode(answer)], job)
     player.leases += 1
     player.busy += time.perf_counter() - begin
+
+
+def _read(player: Player, message: bytes) -> Lease | EvaluationLease:
+    """The lease in a message, if it is one for this worker."""
+    try:
+        lease = player.codec.decode(message)
+    except ForeignError as error:
+        raise ForeignLease(f"this lease is not for this worker: {error}") from None
+    if not isinstance(lease, Lease | EvaluationLease):
+        raise WireError(f"a {type(lease).__name__} is not a lease")
+    if lease.kernel != KERNEL_VERSION:
+        raise ForeignLease(
+            f"the learner has kernels {lease.kernel} and this worker {KERNEL_VERSION}; "
+            "results could differ, so install the same version of Rejoinder on both"
+        )
+    return lease
 
 
 class SnapshotCache:
@@ -131,6 +143,12 @@ class SnapshotCache:
 
     def load(self, wanted: SnapshotId) -> Table:
         """The policies of a snapshot; valid until the next call."""
+        try:
+            return self._load(wanted)
+        except MissingSnapshot:  # perhaps its chain was just being replaced
+            return self._load(wanted)
+
+    def _load(self, wanted: SnapshotId) -> Table:
         if wanted == self._name:
             return self._table
         chain: list[Sequence[Snapshot]] = []  # newest first, back to what is here or complete

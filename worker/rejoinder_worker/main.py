@@ -35,6 +35,7 @@ Report = Callable[[str], None]
 BEAT = 1.0  # seconds between two signs of life
 _POLL = 0.2  # seconds between two looks for a run
 _DEQUEUE = 2  # seconds that a worker waits for a lease before it looks around
+_ABANDONED = 30.0  # seconds without a learner after which a worker looks for another run
 
 
 class WorkerRefused(ValueError):
@@ -55,13 +56,12 @@ def serve(
     try:
         while True:
             stop_on_signals()
-            bus, info = _find_run(url, run, report)
-            player = _player(bus, info, name)
+            player = _find_work(url, run, name, report)
             warm_up_player(player.config)
-            report(f"worker {name} works on {bus.run}")
-            if not LeaseWorker(player, report).serve():
+            report(f"worker {name} works on {player.bus.run}")
+            if not LeaseWorker(player, report, stays=run is not None).serve():
                 break
-            report(f"{bus.run} is finished; {player.games:,} games of it were played here")
+            report(f"{player.bus.run} has no more work; {player.games:,} games were played here")
             if run is not None:
                 return
     except WorkerStopped:
@@ -77,30 +77,41 @@ def stop_on_signals() -> None:
         signal.signal(number, stop)
 
 
-def _find_run(url: str, wanted: str | None, report: Report) -> tuple[Bus, dict[str, Any]]:
-    """The run to work on, as soon as somebody has announced one that is not finished."""
+def _find_work(url: str, wanted: str | None, name: str, report: Report) -> Player:
+    """The run that was asked for, or any that has a learner and that this worker is fit for."""
     client = connect(url)
-    waiting = False
-    pause = Backoff(report)
+    pause, said = Backoff(report), set[str]()
     while True:
         try:
             for run in [wanted] if wanted else runs(client):
-                info = Bus(client, run).info()
-                if info is not None and not info.get("finished"):
-                    return Bus(client, run), info
-                if info is not None and wanted:
-                    raise WorkerRefused(f"the run {wanted} is finished already")
+                bus = Bus(client, run)
+                info = bus.info()
+                if info is None or not (wanted or bus.has_learner()):
+                    continue
+                try:
+                    return _player(bus, info, name)
+                except WorkerRefused as refused:
+                    if wanted:
+                        raise
+                    _say_once(str(refused), said, report)
             pause.reset()
         except LOST as error:
-            pause.wait(error)
-        if not waiting:
-            report(f"waiting for {wanted or 'a run'} on {shown(url)}")
-            waiting = True
+            if not pause.wait(error):
+                raise WorkerRefused(f"the server at {shown(url)} refuses us: {error}") from None
+        _say_once(f"waiting for {wanted or 'a run'} on {shown(url)}", said, report)
         time.sleep(_POLL)
 
 
+def _say_once(text: str, said: set[str], report: Report) -> None:
+    if text not in said:
+        said.add(text)
+        report(text)
+
+
 def _player(bus: Bus, info: dict[str, Any], name: str) -> Player:
-    """The means to play this run, if this worker is fit for it."""
+    """The means to play this run, if there is anything to play and this worker is fit for it."""
+    if info.get("finished"):
+        raise WorkerRefused(f"the run {bus.run} is finished already")
     if info.get("kernel") != KERNEL_VERSION:
         raise WorkerRefused(
             f"the run {bus.run} is made with kernels {info.get('kernel')} and this worker has "
@@ -108,7 +119,7 @@ def _player(bus: Bus, info: dict[str, Any], name: str) -> Player:
         )
     try:
         config = make_config(info["config"], source=f"the run {bus.run}")
-    except (ConfigError, KeyError) as error:
+    except (ConfigError, KeyError, TypeError) as error:
         raise WorkerRefused(f"the run {bus.run} cannot be played here: {error}") from None
     if config.fingerprint != info.get("fingerprint"):
         raise WorkerRefused(f"the run {bus.run} announces a config that is not its own")
@@ -123,13 +134,16 @@ class LeaseWorker(SimpleWorker):
     would only repeat what the learner knows better.
     """
 
-    def __init__(self, player: Player, report: Report) -> None:
+    def __init__(self, player: Player, report: Report, stays: bool = True) -> None:
         self._player = player
-        self._since = time.monotonic()
+        self._report = report
+        self._stays = stays  # even if the run's learner is gone for long
+        self._since = self._learner_seen = time.monotonic()
         self._beaten = 0.0
         self._pause = Backoff(report)
         self._failure: Exception | None = None  # why this worker must not go on
-        self._finished = False  # the run is
+        self._finished = False  # the run is, or seems to be
+        player.between_games = self._look_around_if_possible
         super().__init__(
             [player.bus.queue],
             name=f"{player.bus.run}-{player.name}-{os.getpid()}",
@@ -139,12 +153,14 @@ class LeaseWorker(SimpleWorker):
         )
 
     def serve(self) -> bool:
-        """Take leases; True once the run is finished, False when stopped by a signal."""
+        """Take leases; True once there is no more work here, False when stopped by a signal."""
         self.work(logging_level="CRITICAL")
         with suppress(*LOST):  # if the server is away it forgets us by itself
             self._player.bus.leave(self._player.name)
         if self._failure:
             raise self._failure
+        if not self._finished and self._shutdown_requested_date is None:
+            raise RuntimeError("RQ has ended the worker without being asked")
         return self._finished
 
     def dequeue_job_and_maintain_ttl(
@@ -163,14 +179,20 @@ class LeaseWorker(SimpleWorker):
                 return found
             except DequeueTimeout:
                 continue
+            except StopRequested:
+                raise
             except LOST as error:
-                self._pause.wait(error)
+                self._wait_for_server(error)
+            except Exception as error:  # something in the queue that is not a lease
+                self._drop(getattr(error, "job_id", None), error)
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         try:
             take_lease(self._player, job.id, job.args[0])
+        except StopRequested:
+            raise
         except LOST as error:
-            self._pause.wait(error)
+            self._wait_for_server(error)
         except ForeignLease as error:
             self._give_back(job, queue)
             self._stop_for(WorkerRefused(str(error)))
@@ -189,10 +211,27 @@ class LeaseWorker(SimpleWorker):
             self._stop_for(
                 WorkerRefused(f"{self._player.name} was caught with wrong deltas and is banned")
             )
-        info = bus.info()
-        if info is not None and info.get("finished"):
+        if bus.has_learner():
+            self._learner_seen = now
+        abandoned = not self._stays and now - self._learner_seen > _ABANDONED
+        if abandoned or (bus.info() or {}).get("finished"):
             self._finished = True
             raise StopRequested
+
+    def _look_around_if_possible(self) -> None:
+        """The same in the middle of a lease, which a server that is away need not disturb."""
+        with suppress(*LOST):
+            self._look_around()
+
+    def _wait_for_server(self, error: BaseException) -> None:
+        if not self._pause.wait(error):
+            self._stop_for(WorkerRefused(f"the server refuses us: {error}"))
+
+    def _drop(self, job: str | None, error: Exception) -> None:
+        """Remove what cannot even be read; the learner leases again what it needs."""
+        self._report(f"dropped {job or 'something'} from the queue, which is no lease: {error}")
+        with suppress(*LOST):
+            self._player.bus.withdraw([job] if job else [])
 
     def _stop_for(self, failure: Exception) -> NoReturn:
         self._failure = failure

@@ -30,8 +30,12 @@ def clean(
     if (run is None) == (run_id is None):
         raise ValueError("name one run: its directory, or its id by --run-id")
     bus = next((bus for bus in buses(run, redis) if run_id in (None, bus.run)), None)
-    if bus is None:
+    if bus is None and run_id:
         raise ValueError(f"--run-id: there is no run {run_id} on that server")
+    if bus is None:
+        output.say("nothing to remove: the run's own server has ended")
+        output.result({"run_id": None, "removed": 0})
+        return
     if bus.has_learner() and not force:
         raise ValueError(f"a learner is at work on {bus.run}; stop it, or --force")
     removed = bus.clean()

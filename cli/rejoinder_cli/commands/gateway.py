@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -81,8 +82,10 @@ def _serve(settings: Settings, listening: socket.socket, output: Output) -> None
         import uvicorn
 
         from rejoinder_gateway.app import create_app
+        from rejoinder_gateway.store import check_database
     except ImportError as error:
         raise ValueError(f"{error}: install the extra: pip install 'rejoinder[gateway]'") from None
+    check_database(settings.database_url)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     address = f"http://{host}:{listening.getsockname()[1]}"
 
@@ -101,4 +104,5 @@ def _serve(settings: Settings, listening: socket.socket, output: Output) -> None
         proxy_headers=False,  # limits go by the address that really connects
         timeout_graceful_shutdown=_LAST_WORDS,
     )
-    Server(config).run(sockets=[listening])
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how one ends it
+        Server(config).run(sockets=[listening])

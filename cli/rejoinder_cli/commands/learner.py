@@ -19,6 +19,7 @@ from rejoinder_cli.options import (
     check_server,
     overrides,
     read_config,
+    resume_command,
     run_path,
 )
 from rejoinder_cli.output import JsonFlag, Output
@@ -36,7 +37,7 @@ def learner(
     as_json: JsonFlag = False,
 ) -> None:
     """Start a run, or go on with it if it is there: safe to be restarted at any time."""
-    from rejoinder.rundir import RunDir, is_run
+    from rejoinder.rundir import RunDir
     from rejoinder_cli.live import live_status
 
     if redis is None:
@@ -44,14 +45,11 @@ def learner(
     if mode == "sequential":
         raise ValueError("--mode: a learner has workers; sequential is for `rejoinder train`")
     output = Output(as_json)
-    loaded = read_config(config, mode, overrides(mode, games, seed, settings))
+    changed = overrides(mode, games, seed, settings)
+    loaded = read_config(config, mode, changed)
     check_server(redis)
     path = run_path(config, run)
-    if is_run(path):
-        directory = RunDir.open(path)
-        directory.continue_with(loaded)
-    else:
-        directory = RunDir.create(path, loaded)
+    directory = RunDir.open_or_create(path, loaded)
     output.say(f"the run is {directory.id}, in {path}")
     with graceful_stop() as should_stop, live_status(output, Path(config).stem) as show:
         result = serve_learner(
@@ -60,4 +58,6 @@ def learner(
     tell_result(result, path, output)
     output.result(result_fields(result) | {"run": str(path), "mode": mode})
     if not result.finished:
+        again = resume_command("learner", config, path, mode, changed, redis)
+        output.say(f"stopped; to go on: {again}")
         raise typer.Exit(130)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from rejoinder_cli.options import (
     cores,
     overrides,
     read_config,
+    resume_command,
     run_path,
 )
 from rejoinder_cli.output import JsonFlag, Output
@@ -78,16 +78,12 @@ def train(
             )
     tell_result(result, path, output)
     if not result.finished:
-        command = ["rejoinder", "train", config, "--run", str(path), "--mode", mode, "--resume"]
-        command += [word for text in settings or [] for word in ("--set", text)]
-        command += [] if games is None else ["--games", str(games)]
-        command += [] if seed is None else ["--seed", str(seed)]
-        output.say(f"stopped; to go on: {shlex.join(command)}")
+        again = resume_command("train", config, path, mode, changed, redis, workers)
+        output.say(f"stopped; to go on: {again} --resume")
     if report and result.finished:
         output.say(f"wrote {write_report(open_run(path, output))}")
     output.result(
-        result_fields(result)
-        | {"run": str(path), "fingerprint": loaded.fingerprint, "mode": mode}
+        result_fields(result) | {"run": str(path), "fingerprint": loaded.fingerprint, "mode": mode}
     )
     if not result.finished:
         raise typer.Exit(130)
@@ -114,11 +110,14 @@ def _train_with_workers(
     **how: Any,
 ) -> TrainResult:
     """The learner in this process, workers as children, on the given server or one of its own."""
+    from rejoinder.bus import shown
     from rejoinder_cli.live import live_status
     from rejoinder_cli.supervise import Household
 
     with Household(directory, redis, output.warn) as household:
         household.add_workers(workers)  # their kernels load while ours do
+        if workers == 0:
+            output.say(f"workers may join: rejoinder worker --redis {shown(household.url)}")
 
         def stop_or_tend() -> bool:
             household.tend()

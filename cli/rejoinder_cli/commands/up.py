@@ -21,6 +21,7 @@ from rejoinder_cli.options import (
     cores,
     overrides,
     read_config,
+    resume_command,
     run_path,
 )
 from rejoinder_cli.output import JsonFlag, Output
@@ -41,7 +42,7 @@ def up(
 ) -> None:
     """Start server, learner and workers, keep them alive, and let more workers join."""
     from rejoinder.bus import shown
-    from rejoinder.rundir import RunDir, is_run
+    from rejoinder.rundir import RunDir
     from rejoinder_cli.live import live_status
     from rejoinder_cli.supervise import Household
 
@@ -52,19 +53,17 @@ def up(
     loaded = read_config(config, mode, changed)
     check_server(redis)
     path = run_path(config, run)
-    if is_run(path):
-        directory = RunDir.open(path)
-        directory.continue_with(loaded)
+    directory = RunDir.open_or_create(path, loaded)
+    with directory.locked():  # nobody else is at it
         directory.withdraw_stop()
-    else:
-        directory = RunDir.create(path, loaded)
     with (
         graceful_stop() as should_stop,
         Household(directory, redis, output.warn) as household,
     ):
         again = [word for text in changed for word in ("--set", text)]
         learner = household.add(
-            "learner", "learner", config, "--run", str(path), "--mode", mode, *again
+            *("learner", "learner", config, "--run", str(path), "--mode", mode, *again),
+            essential=True,
         )
         household.add_workers(cores() if workers is None else workers)
         output.say(
@@ -77,10 +76,13 @@ def up(
                 if status := directory.status():
                     show(status)
                 time.sleep(_LOOK)
+            show(directory.status())
         household.stop_children()
     status = directory.status()
     finished = status.get("state") == "finished"
     output.say(f"{status.get('games', 0):,} games, {status.get('state', 'stopped')}, in {path}")
     output.result({"run": str(path), "finished": finished, **status})
     if not finished:
+        again_command = resume_command("up", config, path, mode, changed, redis, workers)
+        output.say(f"to go on: {again_command}")
         raise typer.Exit(130)

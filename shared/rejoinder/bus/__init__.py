@@ -59,13 +59,10 @@ _FLUSH_BYTES = 8 * 2**20  # of a pipeline that writes a big snapshot
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0  # seconds, after a connection was lost
 _OLDEST_SERVER = (6, 2)
 
-# What a client sees when the server is away, starting, full or a replica; all of it may pass.
-LOST = (
-    redis.ConnectionError,
-    redis.TimeoutError,
-    redis.exceptions.OutOfMemoryError,
-    redis.exceptions.ReadOnlyError,
-)
+# What a client sees when the server is away, starting, full, read-only or otherwise unwilling. It
+# may pass, so one tries again; see `Backoff` for what does not.
+LOST = (redis.RedisError,)
+_FOR_GOOD = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
 
 
 class BusError(OSError):
@@ -92,11 +89,13 @@ class Backoff:
         self._since: float | None = None
 
     def wait(self, error: BaseException) -> bool:
-        """Pause; False once the server has been away for too long."""
+        """Pause; False once the server has been away for too long, or refuses us for good."""
         now = time.monotonic()
+        if isinstance(error, _FOR_GOOD):
+            return False
         if self._since is None:
             self._since = now
-            self._report(f"the Redis server is away, trying again: {error}")
+            self._report(f"the Redis server cannot be used now, trying again: {error}")
         if now - self._since > self._patience:
             return False
         time.sleep(self._pause * random.uniform(0.5, 1.5))
@@ -141,15 +140,15 @@ def connect(url: str) -> Client:
         client.connection_pool.make_connection()
     except (ValueError, TypeError, AttributeError):
         # What the error says may quote a part of the password.
-        raise BusError(
+        wrong = BusError(
             f"{where} is not the URL of a Redis server; "
             "write redis://, rediss:// (TLS) or unix://, with % codes for special signs"
-        ) from None
+        )
+        wrong.exit_code = 2
+        raise wrong from None
     try:
         version = client.info("server")["redis_version"]
-    except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
-        raise BusError(f"the Redis server at {where} refuses us: {error}") from None
-    except redis.exceptions.ResponseError as error:
+    except (*_FOR_GOOD, redis.ResponseError) as error:
         raise BusError(f"the Redis server at {where} refuses us: {error}") from None
     except (redis.RedisError, OSError) as error:
         raise BusError(f"no Redis server answers at {where}: {error}") from None
@@ -166,7 +165,7 @@ def shown(url: str) -> str:
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
         return "the given URL"
-    if not parts.scheme:
+    if "://" not in url:
         return url.rpartition("@")[2]
     return f"{parts.scheme}://{host}{port}{parts.path}"
 
@@ -178,15 +177,16 @@ def job_name(run: str, rest: str) -> str:
 
 def runs(client: Client) -> list[str]:
     """The ids of the runs on a server; those that have expired are struck off."""
-    names = sorted(name.decode() for name in client.smembers(f"{PREFIX}:runs"))
+    names = sorted(_text(name) for name in client.smembers(f"{PREFIX}:runs"))
     if not names:
         return []
     pipeline = client.pipeline(transaction=False)
     for name in names:
         pipeline.exists(f"{PREFIX}:{name}:run")
     present = [n for n, there in zip(names, pipeline.execute(), strict=True) if there]
-    if gone := set(names) - set(present):
-        client.srem(f"{PREFIX}:runs", *gone)
+    for name in set(names) - set(present):
+        client.srem(f"{PREFIX}:runs", name)
+        client.srem(Queue.redis_queues_keys, Bus(client, name).queue.key)
     return present
 
 
@@ -206,8 +206,9 @@ class Bus:
     def in_one_go(self) -> Iterator[None]:
         """Collect what is written inside, and send it in order and in one round trip at the end.
 
-        Whoever reads inside does not see it yet. If the block fails nothing is sent: what was
-        received comes again, as after a learner's fall.
+        Whoever reads inside does not see it yet. If the block fails, or the run is announced anew
+        in it, what was collected is void: what was received comes again, as after a learner's
+        fall. Big snapshots, bans and withdrawals do not wait.
         """
         self._joint = self.client.pipeline(transaction=False)
         try:
@@ -233,6 +234,8 @@ class Bus:
 
     def announce(self, info: dict[str, Any]) -> None:
         """Say what the run is, and make the stream; safe to repeat."""
+        if self._joint is not None:
+            self._joint.reset()
         pipeline = self.client.pipeline()
         pipeline.sadd(f"{PREFIX}:runs", self.run)
         pipeline.sadd(Queue.redis_queues_keys, self.queue.key)
@@ -316,8 +319,19 @@ class Bus:
 
     def newest(self) -> SnapshotId | None:
         """The newest snapshot's name."""
-        packed = self.client.get(self._key("newest"))
-        return SnapshotId(*msgpack.unpackb(packed)) if packed else None
+        packed = self.client.get(self._key("newest")) or b""
+        try:
+            games, head = msgpack.unpackb(packed)
+        except (ValueError, TypeError):
+            return None
+        fits = type(games) is int and type(head) is bytes and games >= 0
+        return SnapshotId(games, head) if fits else None
+
+    def snapshots(self) -> set[int]:
+        """Which snapshots are on the server, by their number of games."""
+        keys = self.client.scan_iter(match=self._key("snapshot", "*"), count=1000)
+        ends = {_text(key).rpartition(":")[2] for key in keys}
+        return {int(end) for end in ends if end.isdecimal()}
 
     def drop_snapshots(self, games: Iterable[int], kind: str = "snapshot") -> None:
         with self._writing() as pipeline:
@@ -363,7 +377,7 @@ class Bus:
 
     def waiting(self) -> set[str]:
         """The leases that no worker has taken yet."""
-        return set(self.queue.get_job_ids())
+        return {_text(job) for job in self.client.lrange(self.queue.key, 0, -1)}
 
     def withdraw(self, jobs: Iterable[str]) -> None:
         """Forget leases that are done or given up, wherever they are."""
@@ -374,9 +388,9 @@ class Bus:
 
     def withdraw_all(self) -> None:
         """Forget every lease, taken or not: those of a learner that is gone."""
-        taken = self.client.lrange(self.queue.intermediate_queue_key, 0, -1)
-        self.withdraw(job.decode() for job in taken)
-        self.queue.empty()  # type: ignore[no-untyped-call]
+        lists = (self.queue.key, self.queue.intermediate_queue_key)
+        jobs = [job for key in lists for job in self.client.lrange(key, 0, -1)]
+        self.client.delete(*lists, *(Job.key_for(_text(job)) for job in jobs))
 
     # What workers send
 
@@ -385,6 +399,7 @@ class Bus:
         pipeline = self.client.pipeline()
         for message in messages:
             pipeline.xadd(self._key("deltas"), {_FIELD: message})
+        pipeline.expire(self._key("deltas"), KEPT)  # there may be no learner to see to it
         self._finish(pipeline, job)
         pipeline.execute()
 
@@ -443,12 +458,12 @@ class Bus:
         names = sorted(self.client.smembers(self._key("workers")))
         if not names:
             return {}
-        said = self.client.mget([self._key("worker", name.decode()) for name in names])
+        said = self.client.mget([self._key("worker", _text(name)) for name in names])
         gone = [name for name, text in zip(names, said, strict=True) if text is None]
         if gone:
             self.client.srem(self._key("workers"), *gone)
-        alive = {n.decode(): _json(text) for n, text in zip(names, said, strict=True)}
-        return {name: about for name, about in alive.items() if about is not None}
+        beats = {_text(name): _json(text) for name, text in zip(names, said, strict=True)}
+        return {name: _beat(about) for name, about in beats.items() if about is not None}
 
     def ban(self, name: str) -> None:
         self.client.sadd(self._key("banned"), name)
@@ -492,6 +507,20 @@ def _is_dead(learner: str) -> bool:
     except PermissionError:
         return False
     return False
+
+
+def _beat(about: dict[str, Any]) -> dict[str, Any]:
+    """What a worker says of itself, with every field that readers count on."""
+    numbers = ("games", "leases", "evaluations", "busy_seconds", "up_seconds", "pid")
+    known: dict[str, Any] = {
+        name: about[name] if isinstance(about.get(name), int | float) else 0 for name in numbers
+    }
+    return known | {name: str(about.get(name, ""))[:200] for name in ("host", "kernel")}
+
+
+def _text(raw: Any) -> str:
+    """A name from the server, whatever bytes it is made of."""
+    return str(raw, errors="replace") if isinstance(raw, bytes) else str(raw)
 
 
 def _json(text: Any) -> dict[str, Any] | None:

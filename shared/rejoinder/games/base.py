@@ -60,6 +60,7 @@ class Game:
     template: Callable[[Any], States]  # rules → a state ready for `start`
     view: Callable[[States, int], BaseModel]  # what a player sees
     max_decisions: Callable[[Any], int]  # rules → decisions in one game at most
+    check: Callable[[States, Any], str | None]  # state, rules → `field: why it cannot be`, or None
     starts: int = 1  # the seats 0..starts-1 begin in turn, by game index
     baseline: str | None = None  # name of its hand-made opponent, where it has one
     enumerable: frozenset[str] = frozenset()  # configurations whose whole tree fits in memory

@@ -12,7 +12,14 @@ import numpy as np
 
 from rejoinder.games import contract
 from rejoinder.games.base import Game, Rules, States, concrete
-from rejoinder.games.poker import NO_CARD, PokerView, card_name, observed, seat_of
+from rejoinder.games.poker import (
+    NO_CARD,
+    PokerView,
+    card_name,
+    differs_from_play,
+    observed,
+    seat_of,
+)
 from rejoinder.jit import rule
 from rejoinder.rng import below
 
@@ -180,6 +187,19 @@ def view(states: States, player: int) -> PokerView:
     )
 
 
+def check(states: States, rules: Rules) -> str | None:
+    """Whether the game can come to a state: it is played again."""
+    state = states[0]
+    if not 0 <= state["n_moves"] <= 3:
+        return "n_moves: it is in 0 to 3"
+    return differs_from_play(
+        states,
+        first=int(state["first"]),
+        cards=[int(card) for card in state["card"] if card != NO_CARD],
+        moves=[int(move) for move in state["moves"][: state["n_moves"]]],
+    )
+
+
 GAME = Game(
     name="kuhn",
     title="Kuhn poker",
@@ -193,4 +213,5 @@ GAME = Game(
     view=view,
     enumerable=frozenset({"standard"}),
     max_decisions=lambda _: 3,
+    check=check,
 )

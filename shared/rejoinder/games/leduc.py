@@ -13,7 +13,14 @@ import numpy as np
 
 from rejoinder.games import contract
 from rejoinder.games.base import Game, Rules, States, concrete
-from rejoinder.games.poker import NO_CARD, PokerView, card_name, observed, seat_of
+from rejoinder.games.poker import (
+    NO_CARD,
+    PokerView,
+    card_name,
+    differs_from_play,
+    observed,
+    seat_of,
+)
 from rejoinder.jit import rule
 from rejoinder.rng import below
 
@@ -221,17 +228,35 @@ def template(rules: Rules) -> States:
     return np.zeros(1, STATE)
 
 
+def check(states: States, rules: Rules) -> str | None:
+    """Whether the game can come to a state: it is played again."""
+    state = states[0]
+    if not 0 <= state["n_moves"] <= 8:
+        return "n_moves: it is in 0 to 8"
+    return differs_from_play(
+        states,
+        first=int(state["first"]),
+        cards=[int(card) for card in (*state["card"], state["public"]) if card != NO_CARD],
+        moves=_moves(state),
+    )
+
+
+def _moves(state: Any) -> list[int]:
+    """All moves so far, in order."""
+    n, history = int(state["n_moves"]), int(state["history"])
+    return [(history >> 2 * (n - 1 - k) & 3) - 1 for k in range(n)]
+
+
 def view(states: States, player: int) -> PokerView:
     state = states[0]
     own = int(state["first"]) ^ player
-    n, history = int(state["n_moves"]), int(state["history"])
     return PokerView.of(
         states,
         player,
         card=card_name(int(state["card"][own]), CARD_NAMES),
         opponent_card=card_name(int(state["card"][1 - own]), CARD_NAMES),
         public=card_name(int(state["public"]), CARD_NAMES),
-        moves=[MOVES[(history >> 2 * (n - 1 - k) & 3) - 1] for k in range(n)],
+        moves=[MOVES[move] for move in _moves(state)],
     )
 
 
@@ -248,4 +273,5 @@ GAME = Game(
     view=view,
     enumerable=frozenset({"standard"}),
     max_decisions=lambda _: 8,
+    check=check,
 )

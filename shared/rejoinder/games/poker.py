@@ -16,6 +16,7 @@ from rejoinder.games.contract import CHANCE, HIDDEN, OVER
 from rejoinder.jit import rule
 
 NO_CARD = -1
+_MOST_CARDS = 16
 
 
 @rule
@@ -31,6 +32,40 @@ def observed(state: Any, move: Any, player: Any) -> Any:
         receiver = seat_of(state, 0 if state.card[0] == NO_CARD else 1)
         return move if receiver == player else HIDDEN
     return move
+
+
+def differs_from_play(
+    states: States, *, first: int, cards: list[int], moves: list[int]
+) -> str | None:
+    """Play the cards and the moves from the start: the same state must come out, or why not."""
+    again, start = np.zeros(1, states.dtype), np.zeros(1, states.dtype)
+    if first not in (0, 1):
+        return "first: a seat is needed"
+    queries.start(again, start, first)
+    while (mover := queries.current_player(again)) != OVER:
+        dealt, due = mover == CHANCE, cards if mover == CHANCE else moves
+        if not due:
+            break
+        number = due.pop(0)
+        if number not in (
+            _possible(again) if dealt else queries.bits(queries.legal_actions(again, 0))
+        ):
+            return f"{'card' if dealt else 'moves'}: {number} is not possible there"
+        queries.apply(again, number)
+    if cards or moves:
+        return f"{'card' if cards else 'moves'}: there are more than the game has come to"
+    for name in states.dtype.names or ():
+        if not np.array_equal(states[0][name], again[0][name]):
+            there, here = again[0][name].tolist(), states[0][name].tolist()
+            return f"{name}: the cards and moves lead to {there}, not {here}"
+    return None
+
+
+def _possible(states: States) -> list[int]:
+    """The outcomes that chance may have now."""
+    probabilities = np.zeros(_MOST_CARDS)
+    queries.chance_outcomes(states, probabilities)
+    return [int(outcome) for outcome in np.flatnonzero(probabilities)]
 
 
 def card_name(card: int, names: tuple[str, ...]) -> str | None:

@@ -172,10 +172,10 @@ class Session:
         """Everything that happened, in order."""
         return [self._told(event, event.number) for event in self._events]
 
-    def seen_by(self, player: int) -> list[Event]:
-        """The history as `player` saw it: what he could not see is HIDDEN."""
+    def seen_by(self, player: int, since: int = 0) -> list[Event]:
+        """The history, from event `since` on, as `player` saw it: what he could not is HIDDEN."""
         _check_seat(self.game, player, "player")
-        return [self._told(event, event.seen[player]) for event in self._events]
+        return [self._told(event, event.seen[player]) for event in self._events[since:]]
 
     def copy(self) -> Self:
         """An independent session in the same position, with the same luck to come."""

@@ -13,6 +13,7 @@ from rejoinder.games.deal.cards import (
     MOVE_NAMES,
     OTHER,
 )
+from rejoinder.games.deal.check import check
 from rejoinder.games.deal.rules import CONFIGURATIONS, DealRules, max_decisions, template
 from rejoinder.games.deal.view import DealView, view
 
@@ -67,6 +68,7 @@ GAME = Game(
     template=template,
     view=view,
     max_decisions=max_decisions,
+    check=check,
     starts=2,
     baseline="risk-aware",
     enumerable=frozenset({"micro"}),

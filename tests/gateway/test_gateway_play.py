@@ -213,7 +213,11 @@ def test_argmax_plays_the_likeliest_action(client: TestClient) -> None:
         ({"opponent": {"run": "none"}}, 404, "Unknown run"),
         ({"opponent": {"run": ".."}}, 404, "Unknown run"),
         ({"opponent": {"run": "kuhn", "snapshot": 7}}, 404, "Unknown snapshot"),
-        ({"opponent": {"baseline": "risk-aware", "configuration": "kuhn"}}, 404, "Unknown baseline"),
+        (
+            {"opponent": {"baseline": "risk-aware", "configuration": "kuhn"}},
+            404,
+            "Unknown baseline",
+        ),
         ({"opponent": {"baseline": "random", "configuration": "go"}}, 404, "Unknown configuration"),
         ({"opponent": {}}, 422, "Invalid request"),
         ({"opponent": KUHN, "first": "me"}, 422, "Invalid request"),

@@ -1,0 +1,92 @@
+"""The gateway's app, put together.
+
+    request → Guard (host, rate, size) → router → library (runs, policies: read-only)
+                                                → tables (games) → store (database)
+    answer  ← Guard (headers, metrics) ← models of `schemas`, or a problem
+
+Everything that lasts is made when the app starts and closed when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import metadata
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from rejoinder_gateway import problems, web
+from rejoinder_gateway.context import Context
+from rejoinder_gateway.guard import Guard
+from rejoinder_gateway.kernels import Kernels
+from rejoinder_gateway.library import Library
+from rejoinder_gateway.routers import games, policies, results, runs, service
+from rejoinder_gateway.security import Limiter, Streams, Tickets
+from rejoinder_gateway.settings import Settings
+from rejoinder_gateway.store import Store
+from rejoinder_gateway.tables import Tables
+from rejoinder_gateway.telemetry import Telemetry
+
+VERSION_1 = "/api/v1"
+
+
+def create_app(settings: Settings) -> FastAPI:
+    telemetry = Telemetry()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.context = here = _context(settings, telemetry)
+        warming = asyncio.create_task(asyncio.to_thread(here.kernels.load))
+        try:
+            yield
+        finally:
+            await warming
+            here.store.close()
+
+    app = FastAPI(
+        title="Rejoinder",
+        summary="Status of runs, policies, and play against them.",
+        version=metadata.version("rejoinder"),
+        openapi_url=f"{VERSION_1}/openapi.json",
+        docs_url=None,  # they would load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=problems.PROBLEM_RESPONSES,
+        redirect_slashes=False,
+    )
+    problems.install(app)
+    app.include_router(service.probes)
+    for topic in (service, runs, policies, games, results):
+        app.include_router(topic.router, prefix=VERSION_1)
+    web.install(app)
+    if settings.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+            expose_headers=["Location"],
+        )
+    app.add_middleware(Guard, settings=settings, telemetry=telemetry)
+    return app
+
+
+def _context(settings: Settings, telemetry: Telemetry) -> Context:
+    library = Library(settings.runs, settings.cached_snapshots)
+    store = Store(settings.database_url)
+    tables = Tables(
+        store, library, telemetry, cached=settings.cached_games, most=settings.max_games
+    )
+    return Context(
+        settings=settings,
+        library=library,
+        store=store,
+        tables=tables,
+        telemetry=telemetry,
+        kernels=Kernels(),
+        tickets=Tickets(),
+        streams=Streams(settings.max_streams),
+        new_games=Limiter(settings.new_games / 60, max(1.0, settings.new_games)),
+    )

@@ -1,0 +1,74 @@
+"""What the routes have at hand: made once when the app starts, and typed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from rejoinder_gateway.kernels import Kernels
+from rejoinder_gateway.library import Library, Run
+from rejoinder_gateway.security import Limiter, Streams, Tickets, check_admin
+from rejoinder_gateway.settings import Settings
+from rejoinder_gateway.store import Store
+from rejoinder_gateway.tables import Table, Tables
+from rejoinder_gateway.telemetry import Telemetry
+
+
+@dataclass(frozen=True)
+class Context:
+    settings: Settings
+    library: Library
+    store: Store
+    tables: Tables
+    telemetry: Telemetry
+    kernels: Kernels
+    tickets: Tickets
+    streams: Streams
+    new_games: Limiter
+
+
+def context(request: Request) -> Context:
+    return cast(Context, request.app.state.context)
+
+
+Here = Annotated[Context, Depends(context)]
+
+_game_secret = HTTPBearer(
+    auto_error=False, scheme_name="game secret", description="The secret of the game."
+)
+_admin_token = HTTPBearer(
+    auto_error=False, scheme_name="admin token", description="The gateway's admin token."
+)
+_GameSecret = Annotated[HTTPAuthorizationCredentials | None, Depends(_game_secret)]
+_AdminToken = Annotated[HTTPAuthorizationCredentials | None, Depends(_admin_token)]
+
+
+async def _run(here: Here, run: str) -> Run:
+    return here.library.run(run)
+
+
+async def _table(here: Here, game: str, secret: _GameSecret) -> Table:
+    return await here.tables.open(game, secret.credentials if secret else None)
+
+
+async def _admin(here: Here, token: _AdminToken) -> None:
+    expected = here.settings.admin_token
+    check_admin(
+        token.credentials if token else None, expected.get_secret_value() if expected else None
+    )
+
+
+async def _stream(here: Here) -> AsyncIterator[None]:
+    with here.streams:
+        yield
+
+
+TheRun = Annotated[Run, Depends(_run)]
+TheTable = Annotated[Table, Depends(_table)]
+Admin = Depends(_admin)
+Stream = Depends(_stream)
+OptionalSecret = _GameSecret

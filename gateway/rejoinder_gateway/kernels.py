@@ -1,0 +1,40 @@
+"""Having the compiled functions of every game at hand before the first player waits for them."""
+
+from __future__ import annotations
+
+from rejoinder.evaluate.agents import opponents
+from rejoinder.games import GAMES
+from rejoinder.games.base import Game
+from rejoinder.games.session import Session
+from rejoinder_gateway.decisions import Mind
+from rejoinder_gateway.problems import note
+
+
+class Kernels:
+    """`state` is "ok" once they are there; until then requests work, but may wait."""
+
+    def __init__(self) -> None:
+        self.state = "loading"
+
+    def load(self) -> None:
+        """From the cache in a few seconds; compiled, on a new machine, in about a minute."""
+        try:
+            for game in GAMES.values():
+                _play(game)
+        except Exception as error:
+            self.state = f"cannot be loaded; the log has more under {note(error)}"
+        else:
+            self.state = "ok"
+
+
+def _play(game: Game) -> None:
+    """One game of each baseline against itself, with everything that a player may ask."""
+    for agent in opponents(game).values():
+        mind = Mind(agent, None)
+        session = Session.start(game, seed=1)
+        number = 0
+        while not session.over:
+            session.legal()
+            session.view(0)
+            session.apply(mind.decide(session, 1, number)[0])
+            number += 1

@@ -1,0 +1,148 @@
+"""Play: a game, what its player sees of it, his moves, and what the agent thinks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import BaseModel
+
+from rejoinder_gateway import telling
+from rejoinder_gateway.context import Here, OptionalSecret, Stream, TheTable
+from rejoinder_gateway.guard import too_many
+from rejoinder_gateway.problems import Problem
+from rejoinder_gateway.routers.runs import PING
+from rejoinder_gateway.schemas import (
+    Advice,
+    Created,
+    Decisions,
+    Events,
+    GameState,
+    Largest,
+    Move,
+    Moved,
+    NewGame,
+    Replay,
+    Ticket,
+)
+from rejoinder_gateway.security import TICKET_SECONDS, network
+from rejoinder_gateway.tables import Table, unknown_game
+
+router = APIRouter(prefix="/games", tags=["play"])
+
+
+@router.post("", status_code=201, response_model=Created)
+async def create(here: Here, request: Request, wanted: NewGame) -> Response:
+    """A new game. If the agent begins, it has moved already."""
+    if wait := here.new_games.wait(network(request.client.host if request.client else "")):
+        raise too_many(wait)
+    secret, table = await here.tables.create(wanted)
+    made = Created(secret=secret, game=telling.game_state(table))
+    return _json(made, 201, {"Location": f"/api/v1/games/{table.row.id}"})
+
+
+@router.get("/{game}", response_model=GameState)
+async def state(table: TheTable) -> Response:
+    """The game as its player sees it."""
+    return _json(telling.game_state(table))
+
+
+@router.post("/{game}/moves", response_model=Moved)
+async def move(here: Here, table: TheTable, wanted: Move) -> Response:
+    """Make a move; the agent's replies come with the answer. Sending it twice is harmless."""
+    number = await here.tables.act(table, wanted.move_number, wanted.move)
+    return _json(Moved(game=telling.game_state(table), events=table.told_since(number)))
+
+
+@router.get("/{game}/advice", response_model=Advice)
+async def advice(here: Here, table: TheTable) -> Response:
+    """What the agent would do in the player's place."""
+    if table.over or table.session.to_move != table.row.seat:
+        raise Problem(
+            409, "Not your turn", "advice is for the player to move", move_number=len(table.moves)
+        )
+    return _json((await here.tables.mind(table)).advice(table.session))
+
+
+@router.get("/{game}/decisions")
+async def decisions(table: TheTable) -> Decisions:
+    """The agent's own policy at each of its moves: after the end, or in an open game."""
+    if not (table.over or table.row.open):
+        raise Problem(
+            403, "Still hidden", "the agent's decisions are shown after the game, or in an open one"
+        )
+    return Decisions(decisions=[d for d in table.decisions if d is not None])
+
+
+@router.get("/{game}/history")
+async def history(
+    table: TheTable,
+    after: Annotated[int, Query(ge=0, le=Largest, description="Only later events.")] = 0,
+) -> Events:
+    """Everything that happened, as the player saw it."""
+    return Events(events=table.told[after:])
+
+
+@router.get("/{game}/replay")
+async def replay(table: TheTable) -> Replay:
+    """A finished game step by step, with both players' views."""
+    if not table.over:
+        raise Problem(403, "Still hidden", "a game can be replayed once it is over")
+    return await asyncio.to_thread(telling.replay, table)
+
+
+@router.post("/{game}/resign", response_model=GameState)
+async def resign(here: Here, table: TheTable) -> Response:
+    """Give the game up. Once it is over this changes nothing."""
+    await here.tables.resign(table)
+    return _json(telling.game_state(table))
+
+
+@router.post("/{game}/ticket", status_code=201)
+async def ticket(here: Here, table: TheTable) -> Ticket:
+    """A pass for the event stream, for those who cannot send a header."""
+    return Ticket(ticket=here.tickets.issue(table.row.id), seconds=int(TICKET_SECONDS))
+
+
+async def _watched(
+    here: Here,
+    game: str,
+    secret: OptionalSecret,
+    ticket: Annotated[str | None, Query(max_length=100)] = None,
+) -> Table:
+    if secret is not None:
+        return await here.tables.open(game, secret.credentials)
+    if ticket is None or not here.tickets.redeem(ticket, game):
+        raise unknown_game()
+    return await here.tables.open_for_ticket(game)
+
+
+@router.get("/{game}/events", response_class=EventSourceResponse, dependencies=[Stream])
+async def events(table: Annotated[Table, Depends(_watched)]) -> AsyncIterator[ServerSentEvent]:
+    """`game` with the whole state whenever it has changed, `ping`."""
+    async for event in _follow(table):
+        yield event
+
+
+async def _follow(table: Table) -> AsyncIterator[ServerSentEvent]:
+    told = None
+    while True:
+        now = telling.game_state(table)
+        if now == told:
+            yield ServerSentEvent(event="ping", data={})
+        else:
+            told = now
+            yield ServerSentEvent(event="game", data=now)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PING), table.changed:
+                await table.changed.wait()
+
+
+def _json(model: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Straight to bytes: the model has been checked when it was made."""
+    return Response(model.model_dump_json(), status, headers, media_type="application/json")

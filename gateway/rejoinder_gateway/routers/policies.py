@@ -1,0 +1,106 @@
+"""Policies: of an infoset, of a state, a page of them, or all in a file."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from rejoinder_gateway import exports
+from rejoinder_gateway.context import Here, TheRun, context
+from rejoinder_gateway.lookup import look_up
+from rejoinder_gateway.problems import Problem
+from rejoinder_gateway.schemas import (
+    Found,
+    Infoset,
+    InfosetPage,
+    Largest,
+    Lookup,
+    PolicyFile,
+    SnapshotList,
+    SnapshotName,
+)
+from rejoinder_gateway.snapshots import Query as Wanted
+from rejoinder_gateway.snapshots import Sort
+
+router = APIRouter(prefix="/runs/{run}", tags=["policies"])
+
+Games = Annotated[
+    int | None,
+    Query(ge=0, le=Largest, description="Games of the checkpoint; the newest without it."),
+]
+
+
+@router.get("/snapshots")
+async def snapshots(run: TheRun) -> SnapshotList:
+    """The checkpoints that are there."""
+    games = run.checkpoints()
+    return SnapshotList(
+        snapshots=[
+            SnapshotName(games=n, digest=run.digest_of(n), newest=n == games[-1]) for n in games
+        ]
+    )
+
+
+@router.get("/policy")
+async def browse(
+    here: Here,
+    run: TheRun,
+    snapshot: Games = None,
+    search: Annotated[str, Query(max_length=100)] = "",
+    min_visits: Annotated[int, Query(ge=0, le=Largest)] = 0,
+    sort: Sort = "visits",
+    order: Literal["desc", "asc"] = "desc",
+    offset: Annotated[int, Query(ge=0, le=Largest)] = 0,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> InfosetPage:
+    """Infosets by what they are called and what can be done there."""
+    known = await here.library.snapshot(run, snapshot)
+    wanted = Wanted(search, min_visits, sort, order == "desc")
+    total, page = await asyncio.to_thread(known.find, wanted, offset, limit)
+    return InfosetPage(total=total, offset=offset, limit=limit, infosets=page)
+
+
+@router.post("/policy/lookup")
+async def lookup(here: Here, run: TheRun, given: Lookup, snapshot: Games = None) -> Found:
+    """The policy of the player to move in a state that is sent along."""
+    return look_up(run, await here.library.snapshot(run, snapshot), given.state)
+
+
+@router.get("/policy/{identifier}", response_model=Infoset)
+async def policy(request: Request, run: str, identifier: str, snapshot: Games = None) -> Response:
+    """The policy of one infoset."""
+    library = context(request).library
+    known = await library.snapshot(library.run(run), snapshot)
+    answer = known.answer(identifier)
+    if answer is None:
+        raise Problem(404, "Unknown infoset", "the policy has met no infoset of that identifier")
+    return Response(answer, media_type="application/json")
+
+
+@router.get(
+    "/policy-file",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "model": PolicyFile,
+            "content": {
+                exports.MEDIA_TYPES[kind]: {"schema": {"type": "string", "format": "binary"}}
+                for kind in ("csv", "parquet")
+            },
+        }
+    },
+)
+async def policy_file(
+    here: Here, run: TheRun, format: exports.Format = "json", snapshot: Games = None
+) -> StreamingResponse:
+    """The whole policy; CSV and Parquet have a row for each action of each infoset."""
+    known = await here.library.snapshot(run, snapshot)
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in run.name)
+    return StreamingResponse(
+        exports.write(known, format),
+        media_type=exports.MEDIA_TYPES[format],
+        headers={"Content-Disposition": f'attachment; filename="{name}-{known.games}.{format}"'},
+    )

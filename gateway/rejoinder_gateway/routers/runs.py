@@ -1,0 +1,129 @@
+"""Runs: how they stand, how they got there, and a stream of both."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from rejoinder_gateway.context import Admin, Here, Stream, TheRun
+from rejoinder_gateway.library import Library, Run
+from rejoinder_gateway.problems import Problem
+from rejoinder_gateway.schemas import (
+    Accepted,
+    History,
+    Largest,
+    RunDetail,
+    RunList,
+    RunSummary,
+)
+
+router = APIRouter(prefix="/runs", tags=["runs"])
+
+PING = 15.0  # seconds between two signs of life
+_LOOK = 0.5  # seconds between two looks at the run directory
+# Of what a worker says about itself; where it runs is nobody's business.
+_WORKER_FIELDS = ("games", "leases", "evaluations", "busy_seconds", "up_seconds")
+
+
+@router.get("")
+async def runs(here: Here) -> RunList:
+    """All runs of this gateway."""
+    return RunList(runs=[summary(run) for run in here.library.runs()])
+
+
+@router.get("/{run}")
+async def run(here: Here, run: TheRun) -> RunDetail:
+    """One run, with its config and where it comes from."""
+    return RunDetail(
+        **dict(summary(run)),
+        config=run.directory.config.model_dump(mode="json"),
+        digest=await _digest(here.library, run),
+        provenance=run.directory.sessions(),
+    )
+
+
+@router.get("/{run}/history")
+async def history(
+    run: TheRun,
+    after: Annotated[int, Query(ge=-1, le=Largest, description="Only later game indices.")] = -1,
+) -> History:
+    """The evaluations by game index."""
+    return History(records=[r for r in run.metrics() if r["games"] > after])
+
+
+@router.get("/{run}/events", response_class=EventSourceResponse, dependencies=[Stream])
+async def events(run: TheRun) -> AsyncIterator[ServerSentEvent]:
+    """`status` when something has changed, `record` for a new evaluation, `ping`."""
+    async for event in _follow(run):
+        yield event
+
+
+@router.post("/{run}/stop", status_code=202, dependencies=[Admin])
+async def stop(run: TheRun) -> Accepted:
+    """Ask the trainer to write a checkpoint and stop."""
+    if not run.directory.standing()["alive"]:
+        raise Problem(409, "Not training", "nobody is training this run now")
+    run.directory.request_stop()
+    return Accepted(status="stopping")
+
+
+def summary(run: Run) -> RunSummary:
+    """By what the trainer last said, and where it said nothing by what it wrote."""
+    config = run.directory.config
+    said: dict[str, Any] = run.directory.standing()
+    latest: dict[str, Any] = next(iter(run.metrics()[-1:]), {})
+    rated: dict[str, Any] = next((r for r in reversed(run.metrics()) if r.get("win_rates")), {})
+    return RunSummary(
+        name=run.name,
+        game=config.game,
+        configuration_rules=config.rules.model_dump(mode="json"),
+        abstraction=config.abstraction,
+        fingerprint=config.fingerprint,
+        state=said["state"],
+        alive=said["alive"],
+        games=said["games"],
+        target=said["target"],
+        games_per_second=said.get("games_per_second") if said["alive"] else None,
+        seconds_left=said.get("seconds_left") if said["alive"] else None,
+        version=said.get("version", said["games"] // config.batch),
+        mer=said.get("mer", latest.get("mer")),
+        win_rates=said.get("win_rates") or rated.get("win_rates", {}),
+        infosets=said.get("infosets", latest.get("infosets")),
+        workers={
+            name: {field: about[field] for field in _WORKER_FIELDS if field in about}
+            for name, about in said.get("workers", {}).items()
+        },
+        snapshots=run.checkpoints(),
+    )
+
+
+async def _digest(library: Library, run: Run) -> str | None:
+    try:
+        return (await library.snapshot(run)).digest
+    except Problem:
+        return None
+
+
+async def _follow(run: Run) -> AsyncIterator[ServerSentEvent]:
+    """What changes, at most twice a second, for as long as anybody listens."""
+    told: RunSummary | None = None
+    records = {r["games"]: dict(r) for r in run.metrics()}  # the listener can ask for those
+    pinged = time.monotonic()
+    while True:
+        now = summary(run)
+        if now != told:
+            told = now
+            yield ServerSentEvent(event="status", data=now)
+        for record in run.metrics():
+            if records.get(record["games"]) != record:  # new, or its win rates have come
+                records[record["games"]] = dict(record)
+                yield ServerSentEvent(event="record", data=record)
+        if time.monotonic() - pinged >= PING:
+            pinged = time.monotonic()
+            yield ServerSentEvent(event="ping", data={})
+        await asyncio.sleep(_LOOK)

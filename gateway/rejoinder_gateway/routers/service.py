@@ -1,0 +1,106 @@
+"""Whether the gateway works, what it offers, what it counts."""
+
+from __future__ import annotations
+
+import os
+from importlib import metadata
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from rejoinder.evaluate.agents import opponents
+from rejoinder.games import GAMES, game_names
+from rejoinder.games.base import Game
+from rejoinder_gateway.context import Here
+from rejoinder_gateway.problems import note
+from rejoinder_gateway.schemas import (
+    About,
+    AbstractionInfo,
+    CatalogueEntry,
+    Configuration,
+    Readiness,
+    Status,
+)
+
+probes = APIRouter(tags=["service"])
+router = APIRouter(tags=["service"])
+
+
+@probes.get("/healthz")
+async def healthz() -> Status:
+    """The process answers."""
+    return Status(status="ok")
+
+
+@probes.get("/readyz", responses={503: {"model": Readiness}})
+async def readyz(here: Here, response: Response) -> Readiness:
+    """Everything that it needs is there."""
+    checks = {"database": "ok", "runs": "ok", "kernels": here.kernels.state}
+    try:
+        await here.store.do(lambda db: db.execute(text("SELECT 1")).scalar())
+    except SQLAlchemyError as error:
+        checks["database"] = f"cannot be used; the log has more under {note(error)}"
+    if not os.access(here.library.folder, os.R_OK | os.X_OK):
+        checks["runs"] = "the folder of the runs cannot be read"
+    ready = all(said == "ok" for said in checks.values())
+    response.status_code = 200 if ready else 503
+    return Readiness(status="ready" if ready else "not ready", checks=checks)
+
+
+@probes.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(here: Here) -> Response:
+    """For Prometheus."""
+    here.telemetry.streams.set(here.streams.open)
+    return Response(here.telemetry.text(), headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+@router.get("/")
+async def about(here: Here) -> About:
+    """What this is, and how much of it anybody may have."""
+    settings = here.settings
+    return About(
+        name="rejoinder",
+        version=metadata.version("rejoinder"),
+        games=game_names(),
+        limits={
+            "body_bytes": settings.max_body,
+            "requests_per_second": settings.rate,
+            "requests_at_once": settings.burst,
+            "new_games_per_minute": settings.new_games,
+            "games_under_way": settings.max_games,
+        },
+    )
+
+
+@router.get("/games-catalogue")
+async def catalogue() -> list[CatalogueEntry]:
+    """The games that can be played, with their configurations and baselines."""
+    return [_entry(game) for game in GAMES.values()]
+
+
+def _entry(game: Game) -> CatalogueEntry:
+    alone = len(game.configurations) == 1
+    return CatalogueEntry(
+        name=game.name,
+        title=game.title,
+        players=game.players,
+        moves=list(game.moves),
+        baselines=list(opponents(game)),
+        configurations=[
+            Configuration(
+                name=name,
+                full_name=game.name if alone else f"{game.name}-{name}",
+                rules=rules.model_dump(mode="json"),
+            )
+            for name, rules in game.configurations.items()
+        ],
+        abstractions=[
+            AbstractionInfo(name=a.name, actions=list(a.actions)) for a in game.abstractions
+        ],
+    )

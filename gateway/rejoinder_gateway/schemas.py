@@ -1,0 +1,352 @@
+"""What the API takes and gives: the models behind its OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+)
+
+
+def _whole(value: Any) -> Any:
+    """JSON does not tell 3.0 from 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Name = Annotated[StrictStr, Field(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f/\\]+$")]
+Whole = Annotated[StrictInt, BeforeValidator(_whole)]
+Largest = 2**53 - 1  # whole numbers that every JSON reader takes
+
+
+class _Given(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# Runs
+
+
+class RunSummary(BaseModel):
+    """How a run stands."""
+
+    name: str
+    game: str
+    configuration_rules: dict[str, Any]
+    abstraction: str
+    fingerprint: str
+    state: str
+    alive: bool
+    games: int
+    target: int
+    games_per_second: float | None
+    seconds_left: float | None
+    version: int | None
+    mer: float | None
+    win_rates: dict[str, Any]
+    infosets: int | None
+    workers: dict[str, dict[str, Any]]
+    snapshots: list[int]
+
+
+class RunList(BaseModel):
+    runs: list[RunSummary]
+
+
+class RunDetail(RunSummary):
+    config: dict[str, Any]
+    digest: str | None = Field(description="Of the newest checkpoint that is whole.")
+    provenance: list[dict[str, Any]]
+
+
+class History(BaseModel):
+    records: list[dict[str, Any]]
+
+
+class Accepted(BaseModel):
+    status: str
+
+
+# Policies
+
+
+class SnapshotName(BaseModel):
+    games: int
+    digest: str | None
+    newest: bool
+
+
+class SnapshotList(BaseModel):
+    snapshots: list[SnapshotName]
+
+
+class InfosetAction(BaseModel):
+    name: str
+    latest: float
+    average: float
+    regret: float = Field(description="The mean over the updates.")
+    legal: bool
+
+
+class Infoset(BaseModel):
+    identifier: str
+    key: str
+    description: dict[str, Any]
+    visits: int
+    reach: float
+    actions: list[InfosetAction]
+    snapshot: int
+
+
+class InfosetPage(BaseModel):
+    total: int
+    offset: int
+    limit: int
+    infosets: list[Infoset]
+
+
+class PolicyFile(BaseModel):
+    """A whole policy as JSON."""
+
+    games: int
+    digest: str
+    infosets: list[Infoset]
+
+
+class Lookup(_Given):
+    """A state as the game's record has it: every field, by name."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "state": {"card": [2, 0], "moves": [0, 0, 0], "n_moves": 0, "first": 0},
+            }
+        }
+    )
+
+    state: dict[str, Any]
+
+
+class Found(BaseModel):
+    to_move: int
+    known: bool
+    infoset: Infoset = Field(description="If it is not known: no visits, and uniform policies.")
+
+
+# Play
+
+
+class RunOpponent(_Given):
+    run: Name
+    snapshot: Annotated[Whole, Field(ge=0, le=Largest)] | None = Field(
+        None, description="Games of the checkpoint; the newest without it."
+    )
+
+
+class BaselineOpponent(_Given):
+    baseline: Name
+    configuration: Name = Field(description="A game and its configuration, like deal-medium.")
+
+
+class Player(_Given):
+    name: StrictStr | None = Field(None, max_length=40, pattern=r"^[^\x00-\x1f]*$")
+
+
+class NewGame(_Given):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"opponent": {"baseline": "risk-aware", "configuration": "deal-medium"}},
+                {"opponent": {"run": "paper"}, "first": "random", "player": {"name": "Ada"}},
+            ]
+        }
+    )
+
+    opponent: RunOpponent | BaselineOpponent
+    first: Literal["you", "agent", "random"] = "you"
+    argmax: StrictBool = Field(False, description="The agent plays its likeliest action.")
+    open: StrictBool = Field(
+        False, description="An analysis game: the agent's decisions are shown while it lasts."
+    )
+    player: Player = Player(name=None)
+
+
+class Move(_Given):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"move_number": 0, "move": "property brown"}}
+    )
+
+    move_number: Annotated[Whole, Field(ge=0, le=Largest)] = Field(
+        description="Moves that have been made, by both, as the game said."
+    )
+    move: Annotated[Whole, Field(ge=0, le=1000)] | Annotated[StrictStr, Field(max_length=80)]
+
+
+class LegalMove(BaseModel):
+    number: int
+    name: str
+    meanings: dict[str, str] = Field(description="By abstraction: what the move counts as.")
+
+
+class Event(BaseModel):
+    number: int = Field(description="From 1 on, in order.")
+    actor: int | None = Field(description="A seat; null: chance.")
+    name: str = Field(description="Of the move or the outcome, or `hidden`.")
+    text: str
+
+
+class Opponent(BaseModel):
+    name: str
+    kind: Literal["run", "baseline"]
+    run: str | None
+    snapshot: int | None
+
+
+class GameState(BaseModel):
+    """A game as its player sees it. Nothing in it depends on what he cannot see."""
+
+    id: str
+    game: str
+    title: str
+    rules: dict[str, Any]
+    configuration: str | None
+    opponent: Opponent
+    seat: int
+    open: bool
+    argmax: bool
+    move_number: int
+    to_move: int | None
+    your_turn: bool
+    over: bool
+    winner: int | None
+    outcome: Literal["won", "lost", "draw", "resigned"] | None
+    utilities: list[float] | None
+    view: dict[str, Any]
+    legal: list[LegalMove]
+    events: list[Event]
+
+
+class Created(BaseModel):
+    secret: str = Field(description="Send it as `Authorization: Bearer …`; it is told only once.")
+    game: GameState
+
+
+class Moved(BaseModel):
+    game: GameState
+    events: list[Event] = Field(description="From the move on, the agent's replies among them.")
+
+
+class PolicyAction(BaseModel):
+    name: str
+    probability: float
+    move: str = Field(description="The concrete move that the action stands for.")
+    legal: bool
+
+
+class Advice(BaseModel):
+    """What an agent would do at an infoset."""
+
+    infoset: dict[str, Any]
+    identifier: str
+    known: bool = Field(description="Whether its policy has met the infoset.")
+    visits: int | None = Field(description="Updates in training; null for baselines.")
+    snapshot: int | None
+    actions: list[PolicyAction]
+
+
+class Decision(Advice):
+    move_number: int
+    move: str
+
+
+class Decisions(BaseModel):
+    decisions: list[Decision]
+
+
+class Events(BaseModel):
+    events: list[Event]
+
+
+class Ticket(BaseModel):
+    ticket: str
+    seconds: int
+
+
+class Step(BaseModel):
+    number: int
+    actor: int | None
+    name: str
+    views: list[dict[str, Any]] = Field(description="By seat, after the step.")
+    decision: Decision | None
+
+
+class Replay(BaseModel):
+    steps: list[Step]
+
+
+class Result(BaseModel):
+    id: str
+    game: str
+    configuration: str | None
+    opponent: str
+    opponent_kind: str
+    snapshot: int | None
+    argmax: bool
+    open: bool
+    seat: int
+    player_name: str | None
+    outcome: str
+    winner: int | None
+    utility: float | None
+    moves: int
+    created: str
+    finished: str
+
+
+class Results(BaseModel):
+    results: list[Result]
+
+
+# Service
+
+
+class Status(BaseModel):
+    status: str
+
+
+class Readiness(BaseModel):
+    status: str
+    checks: dict[str, str]
+
+
+class About(BaseModel):
+    name: str
+    version: str
+    games: list[str]
+    limits: dict[str, float]
+
+
+class Configuration(BaseModel):
+    name: str
+    full_name: str
+    rules: dict[str, Any]
+
+
+class AbstractionInfo(BaseModel):
+    name: str
+    actions: list[str]
+
+
+class CatalogueEntry(BaseModel):
+    name: str
+    title: str
+    configurations: list[Configuration]
+    abstractions: list[AbstractionInfo]
+    players: int
+    baselines: list[str]
+    moves: list[str]

@@ -1,0 +1,158 @@
+"""A checkpoint as the gateway reads it: infosets by identifier, and as an agent plays them.
+
+A snapshot never changes once it is loaded, so whatever is made from it can be kept.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from rejoinder.cfr.policy import AVERAGE, LATEST
+from rejoinder.cfr.rollout import largest_mean_regrets, policies
+from rejoinder.cfr.table import Table, table_of
+from rejoinder.config import RunConfig
+from rejoinder.games import queries
+from rejoinder.games.base import Abstraction, States
+from rejoinder.rundir import Checkpoint, digest
+from rejoinder_gateway.schemas import Infoset, InfosetAction
+
+Sort = Literal["visits", "regret", "identifier"]
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which infosets, in which order."""
+
+    search: str = ""
+    min_visits: int = 0
+    sort: Sort = "visits"
+    descending: bool = True
+
+
+class Snapshot:
+    """The policies of a run after so many games, read-only."""
+
+    def __init__(self, config: RunConfig, checkpoint: Checkpoint) -> None:
+        self.games = checkpoint.games
+        self.abstraction: Abstraction = config.load_abstraction()
+        self.digest = digest(config.fingerprint, checkpoint.games, checkpoint.rows)
+        self._rows = checkpoint.rows
+        self._by_key = np.argsort(self._rows["key"], kind="stable")
+        self._sorted_keys = self._rows["key"][self._by_key]
+        self._answers: dict[str, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @functools.cached_property
+    def policy(self) -> Table:
+        """As agents take it."""
+        return policies(table_of(self._rows))
+
+    def answer(self, identifier: str) -> bytes | None:
+        """The infoset as JSON, made once: the fast path of a policy query."""
+        made = self._answers.get(identifier)
+        if made is None and (row := self._row_of(identifier)) is not None:
+            made = self._answers[identifier] = self.infoset(row).model_dump_json().encode()
+        return made
+
+    def infoset(self, row: int) -> Infoset:
+        told = self._rows[row]
+        key = int(told["key"])
+        count = np.where(told["count"] > 0, told["count"], 1.0)
+        means = told["regret"] / count
+        return Infoset(
+            identifier=self.identifiers[row],
+            key=f"{key:016x}",
+            description=self.abstraction.describe(key),
+            visits=int(told["updates"]),
+            reach=float(told["reach"]),
+            actions=[
+                InfosetAction(
+                    name=self.abstraction.actions[a],
+                    latest=float(told["policy"][LATEST, a]),
+                    average=float(told["policy"][AVERAGE, a]),
+                    regret=float(means[a]),
+                    legal=True,
+                )
+                for a in queries.bits(told["legal"])
+            ],
+            snapshot=self.games,
+        )
+
+    def find(self, query: Query, offset: int, limit: int) -> tuple[int, list[Infoset]]:
+        """How many infosets match, and a page of them."""
+        rows = np.flatnonzero(self._rows["updates"] >= query.min_visits)
+        if query.search:
+            wanted = query.search.lower()
+            rows = np.array([r for r in rows.tolist() if wanted in self._texts[r]], np.int64)
+        order = self._ranks(query.sort)[rows]
+        rows = rows[np.argsort(-order if query.descending else order, kind="stable")]
+        return len(rows), [self.infoset(r) for r in rows[offset : offset + limit].tolist()]
+
+    def all_infosets(self) -> Iterator[Infoset]:
+        """In the order in which they were first met."""
+        return (self.infoset(row) for row in range(len(self)))
+
+    def row_at(self, states: States) -> int | None:
+        """The row of the infoset of the player to move, if the policy knows it."""
+        key = np.uint64(queries.infoset_key(states, self.abstraction.number))
+        place = int(np.searchsorted(self._sorted_keys, key))
+        if place == len(self._sorted_keys) or self._sorted_keys[place] != key:
+            return None
+        return int(self._by_key[place])
+
+    def visits(self, row: int) -> int:
+        return int(self._rows["updates"][row])
+
+    @functools.cached_property
+    def identifiers(self) -> list[str]:
+        return [self.abstraction.identifier(int(key)) for key in self._rows["key"].tolist()]
+
+    @functools.cached_property
+    def _index(self) -> dict[str, int]:
+        return {identifier: row for row, identifier in enumerate(self.identifiers)}
+
+    def _row_of(self, identifier: str) -> int | None:
+        return self._index.get(identifier)
+
+    @functools.cached_property
+    def _texts(self) -> list[str]:
+        """What a search looks at: the identifier, the actions and the description."""
+        return [
+            " ".join(
+                (
+                    identifier,
+                    *(self.abstraction.actions[a] for a in queries.bits(legal)),
+                    *(f"{k}={v}" for k, v in self.abstraction.describe(int(key)).items()),
+                )
+            ).lower()
+            for identifier, key, legal in zip(
+                self.identifiers,
+                self._rows["key"].tolist(),
+                self._rows["legal"].tolist(),
+                strict=True,
+            )
+        ]
+
+    def _ranks(self, sort: Sort) -> Any:
+        if sort == "visits":
+            return self._rows["updates"]
+        return self._regrets if sort == "regret" else self._alphabetical
+
+    @functools.cached_property
+    def _regrets(self) -> Any:
+        return largest_mean_regrets(self._rows)
+
+    @functools.cached_property
+    def _alphabetical(self) -> Any:
+        """The place of each row when identifiers are in alphabetical order."""
+        order = sorted(range(len(self)), key=self.identifiers.__getitem__)
+        places = np.empty(len(self), np.int64)
+        places[order] = np.arange(len(self))
+        return places

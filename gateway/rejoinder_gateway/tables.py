@@ -1,0 +1,380 @@
+"""Play: games rebuilt from their logs, moved one move at a time.
+
+A move in order: the player's move and all the agent's replies are played on a copy, written to
+the database in one transaction, and only then taken over and told. So whatever was told survives a
+kill, and whatever was not told did not happen.
+
+Invariant: a table's session is what its row and its moves say. The agent's choices are a function
+of (seed, move number), so a rebuilt game goes on as the lost one would have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from weakref import WeakValueDictionary
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session as Database
+
+from rejoinder.games import GAMES, find_game
+from rejoinder.games.base import Game, Rules
+from rejoinder.games.session import IllegalMove, Session
+from rejoinder.jit import KERNEL_VERSION
+from rejoinder_gateway import schemas
+from rejoinder_gateway.decisions import Mind
+from rejoinder_gateway.library import Library, baseline
+from rejoinder_gateway.problems import Problem
+from rejoinder_gateway.security import hashed, matches, new_secret
+from rejoinder_gateway.store import GameRow, MoveRow, Store, now, record
+from rejoinder_gateway.telemetry import Telemetry
+from rejoinder_gateway.telling import told_events
+
+_IDLE = timedelta(days=1)  # a game untouched for so long does not count as under way
+
+
+@dataclass(frozen=True)
+class Made:
+    """A move that was made, as the log has it."""
+
+    number: int  # moves made before it
+    actor: int  # the seat
+    move: int
+    made: datetime
+    decision: dict[str, Any] | None = None  # the agent's policy when it moved
+
+
+class Table:
+    """One game in memory. Whoever changes it holds `lock`."""
+
+    def __init__(self, row: GameRow, moves: Iterable[Made] = ()) -> None:
+        self.row = row
+        self.moves: list[Made] = []
+        self.told: list[schemas.Event] = []  # what happened, as the player saw it
+        self.lock = asyncio.Lock()
+        self.changed = asyncio.Condition()
+        self.mind: Mind | None = None  # None until the agent is needed
+        session = self.begin()
+        made = list(moves)
+        for move in made:
+            session.apply(move.move)
+        self.take_over(session, made)
+
+    def take_over(self, session: Session, made: list[Made]) -> None:
+        """Go on to a position that the moves have led to."""
+        self.session = session
+        self.moves.extend(made)
+        self.told.extend(told_events(session, self.row.seat, len(self.told)))
+
+    def told_since(self, number: int) -> list[schemas.Event]:
+        """What happened from the move of that number on."""
+        before = [k for k, event in enumerate(self.told) if event.actor is not None]
+        return self.told[before[number] :] if number < len(before) else []
+
+    def begin(self) -> Session:
+        """The game as it was before the first move."""
+        game = GAMES[self.row.game]
+        rules = game.rules_type.model_validate_json(json.dumps(self.row.rules), strict=True)
+        return Session.start(game, rules, seed=self.row.seed)
+
+    @property
+    def over(self) -> bool:
+        return self.row.outcome is not None
+
+    @property
+    def agents_turn(self) -> bool:
+        return not self.over and self.session.to_move not in (None, self.row.seat)
+
+    @property
+    def decisions(self) -> list[schemas.Decision | None]:
+        """By move number; None for the player's own moves."""
+        return [
+            schemas.Decision.model_validate(move.decision) if move.decision else None
+            for move in self.moves
+        ]
+
+    def repeats(self, number: int, move: str | int) -> bool:
+        """Whether this is the player's last move once more."""
+        if not 0 <= number < len(self.moves) or self.row.outcome == "resigned":
+            return False
+        later = self.moves[number + 1 :]
+        made = self.moves[number]
+        same = move in (made.move, self.session.game.moves[made.move])
+        return same and made.actor == self.row.seat and all(m.actor != made.actor for m in later)
+
+
+class Tables:
+    """All games; the only one who writes them."""
+
+    def __init__(
+        self, store: Store, library: Library, telemetry: Telemetry, *, cached: int, most: int
+    ) -> None:
+        self._store, self._library, self._telemetry = store, library, telemetry
+        self._cached, self._most = cached, most
+        self._recent: OrderedDict[str, Table] = OrderedDict()  # kept
+        self._alive: WeakValueDictionary[str, Table] = WeakValueDictionary()  # in anybody's hands
+
+    async def create(self, wanted: schemas.NewGame) -> tuple[str, Table]:
+        """A new game, up to the player's first turn, and its secret."""
+        await self._check_room()
+        mind, game, rules, about = await self._opponent(wanted)
+        secret, moment = new_secret(), now()
+        first = {"you": 0, "agent": 1, "random": secrets.randbelow(2)}[wanted.first]
+        row = GameRow(
+            id=secrets.token_hex(8),
+            secret_hash=hashed(secret),
+            created=moment,
+            updated=moment,
+            finished=None,
+            game=game.name,
+            rules=rules.model_dump(mode="json"),
+            seed=secrets.randbits(63),
+            seat=first,  # seat 0 begins, as in training
+            argmax=wanted.argmax,
+            open=wanted.open,
+            kernel=KERNEL_VERSION,
+            player=wanted.player.model_dump(mode="json"),
+            moves=0,
+            outcome=None,
+            winner=None,
+            utility=None,
+            **about,
+        )
+        table = Table(row)
+        table.mind = mind
+        await self._play(table, table.session.copy(), [], new=True)
+        self._keep(table)
+        self._telemetry.games.labels("created").inc()
+        return secret, table
+
+    async def open(self, game: str, secret: str | None) -> Table:
+        """The game, if the secret is its own; else it is as good as unknown."""
+        table = self._alive.get(game)
+        row = table.row if table else await self._store.do(lambda db: db.get(GameRow, game))
+        if not matches(secret, row.secret_hash if row else None):
+            raise unknown_game()
+        return await self.open_for_ticket(game)
+
+    async def open_for_ticket(self, game: str) -> Table:
+        """The game, for somebody who has shown that he may see it."""
+        table = self._alive.get(game) or await self._rebuild(game)
+        if table.agents_turn:
+            async with table.lock:
+                if table.agents_turn:  # the agent was to move when the gateway went down
+                    await self._play(table, table.session.copy(), [])
+        self._keep(table)
+        return table
+
+    async def act(self, table: Table, number: int, move: str | int) -> int:
+        """Make the player's move and the agent's replies; returns the number of the move.
+
+        The same move once more changes nothing.
+        """
+        async with table.lock:
+            if table.repeats(number, move):
+                return number
+            self._check_current(table, number)
+            session = table.session.copy()
+            try:
+                session.apply(move)
+            except IllegalMove:
+                legal = [legal.name for legal in table.session.legal()]
+                raise Problem(
+                    422, "Illegal move", f"{move!r} is not legal now", legal=legal
+                ) from None
+            played = session.game.moves.index(move) if isinstance(move, str) else move
+            await self._play(table, session, [Made(number, table.row.seat, played, now())])
+            return number
+
+    async def resign(self, table: Table) -> None:
+        """Give up; once it is over this changes nothing."""
+        async with table.lock:
+            if not table.over:
+                ending = {"outcome": "resigned", "winner": (table.row.seat + 1) % 2}
+                await self._commit(table, table.session, [], ending)
+
+    async def mind(self, table: Table) -> Mind:
+        """The agent of a game, as it was when the game began."""
+        if table.mind is None:
+            row = table.row
+            if row.opponent_kind == "baseline":
+                table.mind = Mind(baseline(GAMES[row.game], row.opponent), None)
+            else:
+                table.mind = await self._trained(row.opponent, row.snapshot, row.argmax)
+        return table.mind
+
+    async def _opponent(self, wanted: schemas.NewGame) -> tuple[Mind, Game, Rules, dict[str, Any]]:
+        """Who plays, what, by which rules, and what is stored about that."""
+        chosen = wanted.opponent
+        if isinstance(chosen, schemas.BaselineOpponent):
+            try:
+                game, configuration = find_game(chosen.configuration)
+            except ValueError as error:
+                raise Problem(404, "Unknown configuration", str(error)) from None
+            mind = Mind(baseline(game, chosen.baseline), None)
+            rules = game.configurations[configuration]
+            kind, name, snapshot = "baseline", chosen.baseline, None
+        else:
+            run = self._library.run(chosen.run)
+            snapshot = (await self._library.snapshot(run, chosen.snapshot)).games
+            mind = await self._trained(run.name, snapshot, wanted.argmax)
+            game, rules = run.game, run.directory.config.rules
+            kind, name = "run", run.name
+        return (
+            mind,
+            game,
+            rules,
+            {
+                "opponent": name,
+                "opponent_kind": kind,
+                "snapshot": snapshot,
+                "abstraction": mind.agent.abstraction.name,
+                "configuration": _configuration(game, rules),
+            },
+        )
+
+    async def _trained(self, name: str, snapshot: int | None, argmax: bool) -> Mind:
+        try:
+            run = self._library.run(name)
+            return Mind(*await self._library.agent(run, snapshot, argmax=argmax))
+        except Problem as problem:
+            raise Problem(
+                503, "Opponent unavailable", f"the agent cannot move now: {problem.detail}"
+            ) from None
+
+    async def _check_room(self) -> None:
+        since = now() - _IDLE
+        under_way = select(func.count()).where(GameRow.outcome.is_(None), GameRow.updated > since)
+        if await self._store.do(lambda db: db.scalar(under_way) or 0) >= self._most:
+            raise Problem(
+                503, "Too many games", f"{self._most} games are under way; try again later"
+            )
+
+    def _check_current(self, table: Table, number: int) -> None:
+        made = len(table.moves)
+        if table.over:
+            raise Problem(409, "Game over", "the game is over", move_number=made)
+        if number != made:
+            raise Problem(
+                409,
+                "Stale move",
+                f"move number {number} was sent, but {made} moves have been made",
+                move_number=made,
+            )
+        if table.agents_turn:
+            raise Problem(409, "Not your turn", "the agent is to move", move_number=made)
+
+    async def _rebuild(self, game: str) -> Table:
+        def read(db: Database) -> tuple[GameRow | None, list[Made]]:
+            columns = (MoveRow.number, MoveRow.actor, MoveRow.move, MoveRow.made, MoveRow.decision)
+            log = select(*columns).where(MoveRow.game == game).order_by(MoveRow.number)
+            return db.get(GameRow, game), [Made(*move) for move in db.execute(log)]
+
+        row, moves = await self._store.do(read)
+        if row is None:
+            raise unknown_game()
+        # Somebody else may have been faster; there must be one table for a game.
+        return self._alive.get(game) or self._keep(Table(row, moves))
+
+    def _keep(self, table: Table) -> Table:
+        self._alive[table.row.id] = table
+        self._recent[table.row.id] = table
+        self._recent.move_to_end(table.row.id)
+        while len(self._recent) > self._cached:
+            self._recent.popitem(last=False)
+        self._telemetry.cached_games.set(len(self._recent))
+        return table
+
+    async def _play(
+        self, table: Table, session: Session, made: list[Made], *, new: bool = False
+    ) -> None:
+        """Let the agent reply on `session`, a copy, and commit the moves."""
+        row = table.row
+        while (seat := session.to_move) not in (None, row.seat):
+            number = len(table.moves) + len(made)
+            move, decision = (await self.mind(table)).decide(session, row.seed, number)
+            session.apply(move)
+            made.append(Made(number, seat or 0, move, now(), decision.model_dump(mode="json")))
+        await self._commit(table, session, made, _ending(row, session), new=new)
+
+    async def _commit(
+        self,
+        table: Table,
+        session: Session,
+        made: list[Made],
+        ending: dict[str, Any],
+        *,
+        new: bool = False,
+    ) -> None:
+        """Write first, then take over."""
+        row, moment = table.row, now()
+        changes: dict[str, Any] = {"moves": len(table.moves) + len(made), "updated": moment}
+        if ending:
+            changes |= ending | {"finished": moment}
+        log = [vars(move) for move in made]
+
+        def write(db: Database) -> None:
+            if new:
+                db.add(GameRow(**_columns(row)))
+                db.flush()
+            record(db, row.id, changes, log)
+
+        try:
+            await self._store.do(write)
+        except IntegrityError:
+            self._forget(table)  # another gateway on this database has moved
+            raise Problem(409, "Stale move", "the game has gone on elsewhere; read it") from None
+        except BaseException:
+            self._forget(table)  # it may have been written; the log knows
+            raise
+        for name, value in changes.items():
+            setattr(row, name, value)
+        table.take_over(session, made)
+        self._count(table, made, bool(ending))
+        async with table.changed:
+            table.changed.notify_all()
+
+    def _forget(self, table: Table) -> None:
+        self._recent.pop(table.row.id, None)
+        self._alive.pop(table.row.id, None)
+
+    def _count(self, table: Table, made: list[Made], ended: bool) -> None:
+        for move in made:
+            self._telemetry.moves.labels(
+                "player" if move.actor == table.row.seat else "agent"
+            ).inc()
+        if ended:
+            self._telemetry.games.labels(table.row.outcome).inc()
+
+
+def unknown_game() -> Problem:
+    """The same for a wrong secret: nobody learns which games there are."""
+    return Problem(404, "Unknown game", "there is no such game, or this is not its secret")
+
+
+def _ending(row: GameRow, session: Session) -> dict[str, Any]:
+    """What is stored about the end, if this is it."""
+    if session.utilities is None:
+        return {}
+    winner = session.winner
+    outcome = "draw" if winner is None else ("won" if winner == row.seat else "lost")
+    return {"outcome": outcome, "winner": winner, "utility": session.utilities[row.seat]}
+
+
+def _configuration(game: Game, rules: Rules) -> str | None:
+    """The full name of the configuration with these rules, if there is one."""
+    for name, known in game.configurations.items():
+        if known == rules:
+            return game.name if len(game.configurations) == 1 else f"{game.name}-{name}"
+    return None
+
+
+def _columns(row: GameRow) -> dict[str, Any]:
+    return {column.name: getattr(row, column.name) for column in GameRow.__table__.columns}

@@ -1,0 +1,134 @@
+/** Charts by Plotly, in the page's colours. Plotly is loaded when the first one is drawn. */
+
+import { h } from "./ui.js";
+
+/** @type {Promise<any>|null} */
+let plotly = null;
+
+function library() {
+  plotly ??= new Promise((resolve, reject) => {
+    const script = h("script", { src: "/vendor/plotly.min.js" });
+    script.addEventListener("load", () => resolve(/** @type {any} */ (globalThis).Plotly));
+    script.addEventListener("error", () => {
+      plotly = null; // the next chart tries again
+      script.remove();
+      reject(new Error("The charts' library could not be loaded."));
+    });
+    document.head.append(script);
+  });
+  return plotly;
+}
+
+/** Colours that can be told apart, the accent first; lines differ in dashes too. */
+const SERIES = [
+  light("#2c4fc4", "#93abff"),
+  light("#b5336c", "#f29dc0"),
+  light("#1f7048", "#77cda1"),
+  light("#8b5a33", "#dba97c"),
+  light("#6a3fb0", "#c3a4ff"),
+  light("#0f7285", "#6fd0e3"),
+];
+const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+
+/**
+ * A figure with a heading and a chart.
+ * @param {string} title
+ * @param {string} about what it shows, in a sentence
+ */
+export function figure(title, about) {
+  const place = h("div", { class: "chart", role: "img", "aria-label": `${title}. ${about}` });
+  const summary = h("p", { class: "chart__summary" });
+  const element = h("figure", { class: "panel figure" }, h("figcaption", {}, h("h2", { text: title }), h("p", { class: "hint", text: about })), place, summary);
+  /** @type {{traces: (colours: Colours) => any[], layout: any}|null} */
+  let last = null;
+  let painting = false;
+  let stale = false; // there is something newer than what is being painted
+
+  async function paint() {
+    stale = true;
+    if (painting) return;
+    painting = true;
+    try {
+      const Plotly = await library();
+      while (stale && last && place.isConnected) {
+        stale = false;
+        await Plotly.react(place, last.traces(colours()), layout(last.layout), CONFIG);
+      }
+    } catch (error) {
+      place.textContent = error instanceof Error ? error.message : String(error);
+    }
+    painting = false;
+  }
+
+  return {
+    element,
+    /**
+     * @param {(colours: Colours) => any[]} traces
+     * @param {any} given more of the layout
+     * @param {string} text the newest values in words
+     */
+    draw(traces, given, text) {
+      last = { traces, layout: given };
+      summary.textContent = text;
+      paint();
+    },
+    /** Draw again, in the theme's colours of now. */
+    paint,
+  };
+}
+
+/** @typedef {{line: (k: number) => {color: string, dash: string, width: number}, band: (k: number) => string, ink: string}} Colours */
+
+const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
+
+/** @returns {Colours} */
+function colours() {
+  return {
+    line: (k) => ({ color: resolved(SERIES[k % SERIES.length]), dash: DASHES[(k + Math.floor(k / SERIES.length)) % DASHES.length], width: 2 }),
+    band: (k) => resolved(`color-mix(in srgb, ${SERIES[k % SERIES.length]} 18%, transparent)`),
+    ink: resolved("var(--ink)"),
+  };
+}
+
+/** @param {any} given */
+function layout(given) {
+  const ink = resolved("var(--ink-2)");
+  const line = resolved("var(--line)");
+  const axis = { gridcolor: line, linecolor: line, zerolinecolor: line, tickfont: { size: 12 }, automargin: true };
+  return {
+    height: 260,
+    margin: { l: 48, r: 12, t: 8, b: 36 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, color: ink, size: 12 },
+    legend: { orientation: "h", y: -0.22, x: 0, font: { size: 12 } },
+    hovermode: "x unified",
+    hoverlabel: { bgcolor: resolved("var(--surface)"), bordercolor: line, font: { color: resolved("var(--ink)") } },
+    ...given,
+    xaxis: { ...axis, ...given.xaxis },
+    yaxis: { ...axis, ...given.yaxis },
+  };
+}
+
+/**
+ * A colour of the style sheet as Plotly understands it.
+ * @param {string} colour
+ */
+function resolved(colour) {
+  const context = /** @type {CanvasRenderingContext2D} */ (probe.getContext("2d", { willReadFrequently: true }));
+  const element = h("span", { hidden: true, style: { color: colour } });
+  document.body.append(element);
+  context.clearRect(0, 0, 1, 1);
+  context.fillStyle = getComputedStyle(element).color;
+  context.fillRect(0, 0, 1, 1);
+  element.remove();
+  const [r, g, b, alpha] = context.getImageData(0, 0, 1, 1).data;
+  return `rgba(${r},${g},${b},${(alpha / 255).toFixed(3)})`;
+}
+const probe = document.createElement("canvas");
+probe.width = probe.height = 1;
+
+/** @param {string} bright @param {string} dark */
+function light(bright, dark) {
+  return `light-dark(${bright}, ${dark})`;
+}

@@ -1,0 +1,381 @@
+/**
+ * Play: one game at a table.
+ *
+ * A move in order: it is sent with its number (and sent again if the connection was lost, which does
+ * nothing twice); the answer has the game after all the agent's replies, and the events up to it; they
+ * are shown one after the other at the chosen pace; then the table is what the gateway says it is.
+ *
+ * @typedef {import("./deal_events.js").Event} Event
+ * @typedef {{id: string, game: string, title: string, rules: Record<string, any>, configuration: string|null,
+ *   opponent: {name: string, kind: string, run: string|null, snapshot: number|null}, seat: number, open: boolean,
+ *   argmax: boolean, move_number: number, to_move: number|null, your_turn: boolean, over: boolean,
+ *   winner: number|null, outcome: string|null, utilities: number[]|null, view: any,
+ *   legal: {number: number, name: string, meanings: Record<string, string>}[], events: Event[]}} GameState
+ */
+
+import { ApiError, createGame, gameApi } from "../api.js";
+import { onRecovery } from "../connection.js";
+import { address } from "../router.js";
+import { forgetGame, games, remember, remembered, rememberGame } from "../store.js";
+import { follow } from "../stream.js";
+import { announce, count, failure, fill, h, loading, number, readable, shortTitle, words } from "../ui.js";
+import { after, beats, story, tell } from "./deal_events.js";
+import { dealTable } from "./deal_table.js";
+import { genericTable } from "./generic_table.js";
+import { askForGame, confirmResign } from "./new_game.js";
+import { Pause, pace, paceControl } from "./pace.js";
+import { sidePanel } from "./side.js";
+
+const OWN_MOVE = 350; // milliseconds: one's own move needs no long look
+
+/** @type {import("../router.js").View} */
+export function playView(main, route) {
+  const id = route.argument ?? remembered("current", null);
+  const known = id ? games()[id] : null;
+  if (!id || !known) {
+    main.append(welcome(id !== null && route.argument !== null));
+    return () => {};
+  }
+  const api = gameApi(id, known.secret);
+  let left = false;
+  /** @type {Seat|null} */
+  let seat = null;
+
+  async function begin() {
+    fill(main, loading("your game"));
+    try {
+      const [game, events] = await Promise.all([api.state(), api.history()]);
+      if (left) return;
+      remember("current", id);
+      seat = new Seat(api, game, events);
+      await seat.take(main);
+    } catch (error) {
+      if (left) return;
+      const gone = error instanceof ApiError && error.status === 404;
+      fill(main, gone ? welcome(true) : failure(error, begin));
+      if (gone) forgetGame(id);
+    }
+  }
+
+  begin();
+  return () => {
+    left = true;
+    seat?.leave();
+  };
+}
+
+/** The player's place at the table of one game. */
+class Seat {
+  /**
+   * @param {ReturnType<typeof gameApi>} api
+   * @param {GameState} game
+   * @param {Event[]} events all so far
+   */
+  constructor(api, game, events) {
+    this.api = api;
+    this.game = game;
+    this.events = events;
+    this.view = game.view;
+    this.left = false;
+    this.busy = false;
+    /** @type {string|null} */
+    this.headline = null;
+    /** @type {string|null} */
+    this.notice = null;
+    /** @type {string[]} */
+    this.touched = [];
+    /** @type {Record<string, number>|null} */
+    this.agentsHand = null;
+    this.pause = new Pause();
+    this.head = h("div");
+    this.table = h("div", { class: "play__table" });
+    this.side = sidePanel(api);
+    /** @type {(() => void)[]} */
+    this.endings = [];
+  }
+
+  /** Sit down. @param {HTMLElement} main */
+  async take(main) {
+    fill(main, this.head, h("div", { class: "play" }, this.table, this.side.element));
+    await this.settle();
+    if (this.left) return;
+    this.endings.push(
+      follow(this.api.events, { game: (state) => this.hear(state) }),
+      onRecovery(() => this.refresh()),
+    );
+  }
+
+  leave() {
+    this.left = true;
+    this.pause.skip();
+    for (const end of this.endings) end();
+  }
+
+  /** @param {string} move */
+  async act(move) {
+    if (this.busy) return;
+    this.busy = true;
+    this.notice = null;
+    this.drawTable();
+    try {
+      const { game } = await this.api.move(this.game.move_number, move);
+      await this.show(game);
+    } catch (error) {
+      if (this.left) return;
+      this.busy = false;
+      this.notice = `That move was not made. ${words(error).detail}`;
+      announce(this.notice);
+      await this.refresh();
+    }
+  }
+
+  async resign() {
+    if (!(await confirmResign())) return;
+    try {
+      await this.api.resign();
+    } catch (error) {
+      this.notice = words(error).detail;
+    }
+    await this.refresh();
+  }
+
+  /** The stream has news: the game went on in another tab, perhaps. @param {GameState} state */
+  hear(state) {
+    if (this.busy || this.left) return;
+    if (state.move_number > this.game.move_number || state.over !== this.game.over) this.show(state);
+  }
+
+  async refresh() {
+    if (this.busy || this.left) return;
+    try {
+      await this.show(await this.api.state());
+    } catch (error) {
+      this.notice = words(error).detail;
+      this.drawTable();
+    }
+  }
+
+  /** Show what has happened since, one event after the other. @param {GameState} next */
+  async show(next) {
+    this.busy = true;
+    this.pause = new Pause();
+    const seen = this.events.at(-1)?.number ?? 0;
+    const missed = next.events[0] && next.events[0].number > seen + 1; // more than the state tells
+    const news = missed ? (await this.api.history()).filter((/** @type {Event} */ e) => e.number > seen) : next.events.filter((e) => e.number > seen);
+    if (pace() === 0 || missed) {
+      this.events.push(...news);
+      announce(this.story(news).join(". "));
+    } else {
+      for (const beat of beats(news)) {
+        this.showBeat(beat);
+        await this.pause.wait(beat[0].actor === this.game.seat ? Math.min(OWN_MOVE, pace()) : pace());
+        if (this.left) return;
+      }
+    }
+    this.game = next;
+    await this.settle();
+  }
+
+  /** @param {Event[]} beat */
+  showBeat(beat) {
+    const { seat } = this.game;
+    this.headline = this.story(beat).join(". ");
+    this.touched = [];
+    if (this.isDeal()) {
+      if (beat.length === 1) this.headline = tell(beat[0], seat, this.view);
+      for (const event of beat) {
+        const { view, touched } = after(this.view, event, seat);
+        this.view = view;
+        this.touched.push(...touched);
+      }
+    }
+    this.events.push(...beat);
+    announce(this.headline);
+    this.drawTable();
+    this.drawSide();
+  }
+
+  /** The table is what the gateway says, and it is somebody's turn. */
+  async settle() {
+    const { game } = this;
+    this.view = game.view;
+    this.headline = null;
+    this.touched = [];
+    this.busy = false;
+    if (game.over) {
+      rememberGame(game.id, { outcome: game.outcome });
+      if (this.isDeal()) this.agentsHand = (await this.api.replay()).at(-1)?.views[1 - game.seat].hand ?? null;
+    }
+    if (this.left) return;
+    this.drawHead();
+    this.drawTable();
+    this.drawSide();
+    const owed = this.isDeal() && game.your_turn && this.view.response;
+    if (owed) announce(`You owe ${owed.owed - owed.paid}. Give cards from your bank or properties.`);
+    else if (game.your_turn) announce("Your turn");
+  }
+
+  drawHead() {
+    const { game } = this;
+    fill(
+      this.head,
+      h(
+        "div",
+        { class: "page-head" },
+        h(
+          "div",
+          {},
+          h("h1", { text: shortTitle(game.title) }),
+          h(
+            "p",
+            { class: "lede" },
+            `Against ${opponentName(game)}`,
+            game.argmax ? ", always its likeliest action" : "",
+            game.configuration && game.configuration !== game.game ? ` · ${game.configuration.replace(`${game.game}-`, "")} rules` : "",
+            game.open ? " · " : "",
+            game.open ? h("span", { class: "tag tag--bad", text: "Open game: the agent's options are shown" }) : "",
+          ),
+        ),
+        h(
+          "div",
+          { class: "buttons buttons--bottom" },
+          paceControl(),
+          h("button", { class: "button", type: "button", id: "new-game", onclick: startGame, text: "New game" }),
+          game.over ? null : h("button", { class: "button button--danger", type: "button", id: "resign", onclick: () => this.resign(), text: "Resign" }),
+        ),
+      ),
+    );
+  }
+
+  drawTable() {
+    const { game } = this;
+    const hadFocus = this.table.contains(document.activeElement);
+    const playing = game.your_turn && !this.busy;
+    const skip =
+      this.busy && this.headline
+        ? h("button", { class: "button button--small", type: "button", "data-key": "skip", onclick: () => this.pause.skip(), text: "Skip" })
+        : null;
+    const shown = {
+      view: this.busy ? { ...this.view, to_move: null } : this.view,
+      legal: playing ? game.legal : [],
+      onMove: game.over ? null : (/** @type {string} */ move) => void this.act(move),
+      extra: skip,
+    };
+    const waiting = this.busy ? "" : null;
+    fill(
+      this.table,
+      this.notice ? h("p", { class: "warning", role: "alert", text: this.notice }) : null,
+      game.over && !this.busy ? this.result() : null,
+      this.isDeal()
+        ? dealTable({
+            ...shown,
+            touched: this.touched,
+            streak: game.rules.streak,
+            headline: game.over && !this.busy ? "The game is over" : (this.headline ?? (this.busy ? "Your move is on its way" : null)),
+            note: game.over && !this.busy ? "The agent's hand is shown above." : waiting,
+            opponentHand: game.over && !this.busy ? this.agentsHand : null,
+          })
+        : genericTable({
+            ...shown,
+            seat: game.seat,
+            headline: this.headline ?? (game.over ? "The game is over" : playing ? "Your turn" : "The agent's turn"),
+            note: playing ? `Choose one of ${count(game.legal.length, "move")} below.` : "",
+          }),
+    );
+    if (hadFocus) this.keepFocus(playing);
+  }
+
+  /** A keyboard stays at the table: on the first card that can be played, else on what is told. @param {boolean} playing */
+  keepFocus(playing) {
+    const active = /** @type {HTMLElement} */ (document.activeElement);
+    if (this.table.contains(active) && active.dataset.key !== "status") return;
+    const place = (playing && this.table.querySelector("[data-move]:not([data-move=pass])")) || this.table.querySelector("[data-key=status]");
+    if (place instanceof HTMLElement) place.focus({ preventScroll: true });
+  }
+
+  drawSide() {
+    const { seat } = this.game;
+    this.side.update(this.game, this.busy, this.isDeal() ? story(this.events, seat) : this.events.map((e) => ({ text: e.text, actor: e.actor, last: e.number })));
+  }
+
+  /** What the end was, and what one can do next. */
+  result() {
+    const { game } = this;
+    const heading = { won: "You won", lost: "The agent won", draw: "A draw", resigned: "You resigned" }[game.outcome ?? "draw"];
+    const gain = game.utilities?.[game.seat];
+    return h(
+      "section",
+      { class: `result result--${game.outcome}`, "aria-labelledby": "result" },
+      h("h2", { id: "result", tabindex: "-1", text: heading }),
+      h("p", {
+        text: [
+          `${count(game.move_number, "move")} against ${opponentName(game)}.`,
+          this.isDeal() || gain === undefined ? "" : ` Result: ${gain > 0 ? "+" : ""}${number(gain)}.`,
+        ].join(""),
+      }),
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { class: "button button--main", type: "button", id: "again", onclick: playAgain, text: "Play again" }),
+        h("a", { class: "button", href: address("replay", game.id), text: "Watch the replay" }),
+        h("button", { class: "button", type: "button", onclick: () => this.side.select("agent"), text: "The agent's decisions" }),
+        game.opponent.run ? h("a", { class: "button", href: address("policy", game.opponent.run), text: "Its policy" }) : null,
+      ),
+    );
+  }
+
+  /** @param {Event[]} events */
+  story(events) {
+    return this.isDeal() ? story(events, this.game.seat).map(({ text }) => text) : events.map(({ text }) => text);
+  }
+
+  isDeal() {
+    return this.game.game === "deal";
+  }
+}
+
+/** @param {boolean} unknown whether a game was asked for that is not there */
+function welcome(unknown) {
+  return h(
+    "div",
+    { class: "welcome" },
+    h("div", { class: "welcome__cards", "aria-hidden": "true" }, ...["brown", "green", "pink"].map((colour) => h("span", { class: "welcome__card", "data-colour": colour }))),
+    h("h1", { text: unknown ? "That game is not here" : "Play against a trained agent" }),
+    h("p", {
+      class: "lede",
+      text: unknown
+        ? "This browser does not hold its secret, or the gateway does not know it any more. Begin another one."
+        : "Complete property sets, charge rent, answer with Just Say No. The agent plays by exactly the policy that training found; ask at any time what it would do in your place.",
+    }),
+    h("button", { class: "button button--main", type: "button", id: "new-game", onclick: startGame, text: "New game" }),
+  );
+}
+
+async function startGame() {
+  const created = await askForGame();
+  if (created) enter(created);
+}
+
+/** The same opponent, the same settings. */
+async function playAgain() {
+  const wanted = remembered("wanted", null);
+  if (!wanted) return startGame();
+  try {
+    enter(await createGame(wanted));
+  } catch {
+    await startGame(); // the opponent may be gone: choose another one
+  }
+}
+
+/** @param {{secret: string, game: GameState}} created */
+function enter({ secret, game }) {
+  rememberGame(game.id, { secret, game: game.game, title: shortTitle(game.title), opponent: opponentName(game), begun: new Date().toISOString(), outcome: null });
+  remember("current", game.id);
+  location.hash = address("play", game.id);
+}
+
+/** @param {GameState} game */
+function opponentName({ opponent }) {
+  if (opponent.kind === "baseline") return `the ${readable(opponent.name).toLowerCase()} baseline`;
+  return `${opponent.name} (${count(opponent.snapshot ?? 0, "game")})`;
+}

@@ -1,0 +1,238 @@
+/**
+ * Policy: search and browse the infosets of a snapshot, look at one, and compare it with another
+ * snapshot or another run.
+ *
+ * @typedef {{identifier: string, key: string, description: Record<string, any>, visits: number, reach: number,
+ *   actions: {name: string, latest: number, average: number, regret: number}[], snapshot: number}} Infoset
+ */
+
+import { infosets as readInfosets, runs as readRuns } from "./api.js";
+import { onRecovery } from "./connection.js";
+import { comparison, describe, infosetDetail } from "./policy_detail.js";
+import { address, noteInAddress } from "./router.js";
+import { announce, count, empty, failure, field, fill, h, loading, number, select } from "./ui.js";
+
+const PAGE = 25;
+const TYPING = 250; // milliseconds
+const SORTS = [
+  { value: "visits", text: "Most updates" },
+  { value: "regret", text: "Largest regret" },
+  { value: "identifier", text: "Identifier" },
+];
+
+/** @type {import("./router.js").View} */
+export function policyView(main, route) {
+  let left = false;
+  /** @type {Browser|null} */
+  let browser = null;
+
+  async function begin() {
+    fill(main, loading("the runs"));
+    try {
+      const found = (await readRuns()).filter((/** @type {any} */ run) => run.snapshots.length);
+      if (left) return;
+      if (!found.length) return fill(main, empty("No policy yet", "A run shows its policy here once it has written its first checkpoint.", h("code", { text: "rejoinder train paper" })));
+      browser = new Browser(main, found, route);
+      browser.begin();
+    } catch (error) {
+      if (!left) fill(main, failure(error, begin));
+    }
+  }
+
+  begin();
+  const stop = onRecovery(() => browser?.list());
+  return () => {
+    left = true;
+    stop();
+    browser?.leave();
+  };
+}
+
+/** The state of the view is the address; this draws it. */
+class Browser {
+  /**
+   * @param {HTMLElement} main
+   * @param {any[]} runs
+   * @param {import("./router.js").Route} route
+   */
+  constructor(main, runs, route) {
+    this.main = main;
+    this.runs = runs;
+    const { query } = route;
+    this.run = runs.find((run) => run.name === route.argument) ?? runs[0];
+    this.chosen = {
+      snapshot: query.get("snapshot") ?? "",
+      search: query.get("search") ?? "",
+      min_visits: query.get("min") ?? "",
+      sort: query.get("sort") ?? "visits",
+      offset: 0,
+    };
+    this.infoset = query.get("infoset");
+    this.other = { run: query.get("run2") ?? "", snapshot: query.get("snapshot2") ?? "" };
+    this.results = h("section", { class: "infosets", "aria-label": "Infosets" });
+    this.detail = h("section", { class: "detail", "aria-label": "The infoset" });
+    this.asked = 0; // lists asked for; only the last answer counts
+    this.looked = 0; // the same for details
+    this.typing = 0;
+  }
+
+  begin() {
+    fill(
+      this.main,
+      h("div", { class: "page-head" }, h("div", {}, h("h1", { text: "Policy" }), h("p", { class: "lede", text: "What a run has learnt, infoset by infoset: its latest and average policy, and the regrets behind them." }))),
+      this.controls(),
+      h("div", { class: "browse" }, this.results, this.detail),
+    );
+    this.list();
+    this.look();
+  }
+
+  leave() {
+    clearTimeout(this.typing);
+    this.asked += 1;
+    this.looked += 1;
+  }
+
+  controls() {
+    const search = /** @type {HTMLInputElement} */ (h("input", { type: "search", value: this.chosen.search, placeholder: "complete property set, streak_index=1, 0@Intent…", oninput: () => this.type({ search: search.value }) }));
+    const least = /** @type {HTMLInputElement} */ (h("input", { type: "number", min: 0, step: 1, value: this.chosen.min_visits, placeholder: "0", oninput: () => this.type({ min_visits: least.value }) }));
+    return h(
+      "div",
+      { class: "panel controls", role: "search", "aria-label": "Infosets" },
+      field("Run", select(this.runs.map(({ name }) => ({ value: name, text: name })), this.run.name, (name) => (location.hash = address("policy", name)))),
+      field("Snapshot", select(snapshotOptions(this.run), this.chosen.snapshot, (snapshot) => this.change({ snapshot }), { id: "snapshot" })),
+      h("div", { class: "controls__wide" }, field("Search", search)),
+      field("Updates, at least", least),
+      field("Order", select(SORTS, this.chosen.sort, (sort) => this.change({ sort }))),
+    );
+  }
+
+  /** @param {Partial<Browser["chosen"]>} change */
+  type(change) {
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => this.change(change), TYPING);
+  }
+
+  /** @param {Partial<Browser["chosen"]>} change */
+  change(change) {
+    Object.assign(this.chosen, { offset: 0 }, change);
+    noteInAddress({ snapshot: this.chosen.snapshot, search: this.chosen.search, min: this.chosen.min_visits, sort: this.chosen.sort });
+    this.list();
+    if ("snapshot" in change) this.look();
+  }
+
+  async list() {
+    const asked = (this.asked += 1);
+    if (!this.results.childElementCount) fill(this.results, loading("infosets"));
+    const { sort } = this.chosen;
+    const search = this.chosen.search.trim().replaceAll(" ", "_"); // as actions and fields are named
+    try {
+      const page = await readInfosets(this.run.name, { ...this.chosen, search, order: sort === "identifier" ? "asc" : "desc", limit: PAGE });
+      if (asked !== this.asked) return;
+      fill(this.results, page.total ? this.page(page) : empty("Nothing matches", "Search for an action, a field like streak_index=1, or a part of an identifier."));
+      announce(`${count(page.total, "infoset")} found`);
+      if (!this.infoset && page.infosets.length) this.choose(page.infosets[0].identifier);
+    } catch (error) {
+      if (asked === this.asked) fill(this.results, failure(error, () => this.list()));
+    }
+  }
+
+  /** @param {{total: number, offset: number, infosets: Infoset[]}} page */
+  page({ total, offset, infosets }) {
+    /** @param {number} to */
+    const turn = (to) => this.change({ offset: to });
+    return h(
+      "div",
+      { class: "infosets__page" },
+      h("p", { class: "hint", text: `${number(offset + 1)}–${number(offset + infosets.length)} of ${count(total, "infoset")}` }),
+      h("ol", { class: "infosets__list" }, ...infosets.map((infoset) => this.row(infoset))),
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { class: "button button--small", type: "button", "data-key": "back", disabled: offset === 0, onclick: () => turn(Math.max(0, offset - PAGE)), text: "Back" }),
+        h("button", { class: "button button--small", type: "button", "data-key": "on", disabled: offset + infosets.length >= total, onclick: () => turn(offset + PAGE), text: "On" }),
+      ),
+    );
+  }
+
+  /** @param {Infoset} infoset */
+  row(infoset) {
+    const { title, text } = describe(infoset);
+    return h(
+      "li",
+      {},
+      h(
+        "button",
+        { class: "infoset", type: "button", "data-key": infoset.identifier, "data-infoset": infoset.identifier, "aria-current": infoset.identifier === this.infoset ? "true" : null, onclick: () => this.choose(infoset.identifier) },
+        h("span", { class: "infoset__title", text: title }),
+        h("span", { class: "infoset__visits", text: count(infoset.visits, "update") }),
+        h("span", { class: "infoset__text", text }),
+        h("span", { class: "shares", "aria-hidden": "true" }, ...infoset.actions.map(({ average }, k) => h("i", { style: { "--share": average, "--tone": k } }))),
+      ),
+    );
+  }
+
+  /** @param {string} identifier */
+  choose(identifier) {
+    this.infoset = identifier;
+    noteInAddress({ infoset: identifier });
+    for (const row of this.results.querySelectorAll("[data-infoset]")) {
+      if (row.getAttribute("data-infoset") === identifier) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
+    }
+    this.look();
+  }
+
+  /** @param {Partial<Browser["other"]>} change */
+  compare(change) {
+    Object.assign(this.other, change);
+    noteInAddress({ run2: this.other.run, snapshot2: this.other.snapshot });
+    this.look();
+  }
+
+  async look() {
+    if (!this.infoset) return;
+    const looked = (this.looked += 1);
+    if (!this.detail.childElementCount) fill(this.detail, loading("the infoset"));
+    try {
+      const [one, two] = await Promise.all([
+        this.find(this.run.name, this.chosen.snapshot),
+        this.other.run ? this.find(this.other.run, this.other.snapshot) : null,
+      ]);
+      if (looked !== this.looked) return;
+      const name = (/** @type {string} */ run, /** @type {Infoset|null} */ found, /** @type {string} */ snapshot) => `${run}, ${found ? number(found.snapshot) : snapshot || "newest"} games`;
+      fill(
+        this.detail,
+        h("div", { class: "panel detail__panel" }, this.compareControls(), this.other.run
+          ? comparison({ name: name(this.run.name, one, this.chosen.snapshot), infoset: one }, { name: name(this.other.run, two, this.other.snapshot), infoset: two })
+          : one ? infosetDetail(one) : empty("Not met", "This snapshot does not know the infoset yet. Another one may.")),
+      );
+    } catch (error) {
+      if (looked === this.looked) fill(this.detail, failure(error, () => this.look()));
+    }
+  }
+
+  /** @param {string} run @param {string} snapshot @returns {Promise<Infoset|null>} null: not met there */
+  async find(run, snapshot) {
+    // A search, because an infoset that is not met is no error here.
+    const { infosets } = /** @type {{infosets: Infoset[]}} */ (await readInfosets(run, { snapshot, search: this.infoset, limit: 1 }));
+    return infosets.find(({ identifier }) => identifier === this.infoset) ?? null;
+  }
+
+  compareControls() {
+    const comparable = this.runs.filter(({ game, abstraction }) => game === this.run.game && abstraction === this.run.abstraction);
+    const other = comparable.find(({ name }) => name === this.other.run);
+    return h(
+      "div",
+      { class: "controls controls--compare" },
+      field("Compare with", select([{ value: "", text: "Nothing" }, ...comparable.map(({ name }) => ({ value: name, text: name }))], this.other.run, (run) => this.compare({ run, snapshot: "" }), { id: "compare-run" })),
+      other ? field("Its snapshot", select(snapshotOptions(other), this.other.snapshot, (snapshot) => this.compare({ snapshot }), { id: "compare-snapshot" })) : null,
+    );
+  }
+}
+
+/** Newest first. @param {any} run */
+function snapshotOptions({ snapshots }) {
+  const [newest, ...older] = snapshots.toReversed();
+  return [{ value: "", text: `Newest (${number(newest)})` }, ...older.map((/** @type {number} */ games) => ({ value: String(games), text: count(games, "game") }))];
+}

@@ -1,0 +1,231 @@
+/**
+ * Training: the runs there are, and one of them as it goes on.
+ *
+ * @typedef {{games: number, mer?: number, infosets?: number, updates?: Record<string, number>, regret?: Record<string, number>,
+ *   policy?: Record<string, number>, win_rates?: Record<string, {win_rate: number, low: number, high: number}>}} Record_
+ */
+
+import { run as readRun, runEvents, runHistory, runs as readRuns } from "./api.js";
+import { onRecovery } from "./connection.js";
+import { address } from "./router.js";
+import { follow } from "./stream.js";
+import { trainingCharts } from "./training_charts.js";
+import { bar, count, empty, failure, fill, h, loading, number, percent, readable } from "./ui.js";
+
+const LOOK = 3000; // milliseconds between two looks at the list
+const DRAW = 400; // between an event and the charts that show it
+
+/** @type {import("./router.js").View} */
+export function trainingView(main, route) {
+  return route.argument ? oneRun(main, route.argument) : allRuns(main);
+}
+
+/** @param {HTMLElement} main */
+function allRuns(main) {
+  let left = false;
+  let timer = 0;
+  const body = h("div", {}, loading("the runs"));
+  fill(main, heading("Training", "Every run in the gateway's folder, live while its learner is at work."), body);
+
+  async function look() {
+    try {
+      const found = await readRuns();
+      if (left) return;
+      fill(body, found.length ? h("ul", { class: "runs" }, ...found.map(runCard)) : noRuns());
+    } catch (error) {
+      if (!left) fill(body, failure(error, look));
+    }
+    clearTimeout(timer);
+    if (!left) timer = setTimeout(look, LOOK);
+  }
+
+  look();
+  const stop = onRecovery(look);
+  return () => {
+    left = true;
+    clearTimeout(timer);
+    stop();
+  };
+}
+
+/** @param {any} run */
+function runCard(run) {
+  const share = run.target ? run.games / run.target : 0;
+  return h(
+    "li",
+    { class: "panel run" },
+    h(
+      "div",
+      { class: "run__head" },
+      h("h2", {}, h("a", { href: address("training", run.name), "data-key": `run-${run.name}`, text: run.name })),
+      stateTag(run),
+    ),
+    h("p", { class: "hint", text: `${run.game} · ${run.abstraction === "none" ? "no" : run.abstraction} abstraction · ${count(run.infosets ?? 0, "infoset")}` }),
+    bar(share),
+    h("p", { class: "run__progress", text: `${number(run.games)} of ${count(run.target, "game")}${run.alive && run.games_per_second ? ` · ${number(run.games_per_second, 1)} a second` : ""}` }),
+    winRates(run.win_rates),
+  );
+}
+
+/** @param {HTMLElement} main @param {string} name */
+function oneRun(main, name) {
+  let left = false;
+  let timer = 0;
+  /** @type {Map<number, Record_>} */
+  const records = new Map();
+  /** @type {{time: Date, rate: number}[]} */
+  const speed = [];
+  const tiles = h("div");
+  const charts = trainingCharts();
+  /** @type {(() => void)[]} */
+  const endings = [];
+
+  /** @param {any} run */
+  function status(run) {
+    if (left) return;
+    if (run.alive && run.games_per_second) speed.push({ time: new Date(), rate: run.games_per_second });
+    fill(tiles, runTiles(run));
+    draw();
+  }
+
+  /** Soon: events come in bursts, and charts are slow. */
+  function draw() {
+    timer ||= setTimeout(() => {
+      timer = 0;
+      if (!left) charts.draw([...records.values()].sort((a, b) => a.games - b.games), speed);
+    }, DRAW);
+  }
+
+  async function begin() {
+    fill(main, loading(`the run ${name}`));
+    let run;
+    try {
+      const [found, past] = await Promise.all([readRun(name), runHistory(name)]);
+      run = found;
+      for (const record of past) records.set(record.games, record);
+    } catch (error) {
+      if (!left) fill(main, heading("Training", ""), failure(error, begin));
+      return;
+    }
+    if (left) return;
+    fill(
+      main,
+      h(
+        "div",
+        { class: "page-head" },
+        h("div", {}, h("p", {}, h("a", { href: "#/training", text: "All runs" })), h("h1", { text: name })),
+        h(
+          "div",
+          { class: "buttons" },
+          h("a", { class: "button", href: address("policy", name), text: "Its policy" }),
+          h("a", { class: "button", href: "#/play", text: "Play" }),
+        ),
+      ),
+      tiles,
+      charts.element,
+      details(run),
+    );
+    status(run);
+    if (endings.length) return;
+    endings.push(
+      follow(() => runEvents(name), {
+        status,
+        record: (record) => {
+          records.set(record.games, { ...records.get(record.games), ...record });
+          draw();
+        },
+      }),
+      onRecovery(catchUp),
+    );
+  }
+
+  /** What the stream did not tell while it was away. */
+  async function catchUp() {
+    try {
+      const [run, past] = await Promise.all([readRun(name), runHistory(name)]);
+      for (const record of past) records.set(record.games, record);
+      status(run);
+    } catch {
+      // the stream tries again by itself
+    }
+  }
+
+  const repaint = () => charts.paint();
+  addEventListener("themechange", repaint);
+  begin();
+  return () => {
+    left = true;
+    clearTimeout(timer);
+    removeEventListener("themechange", repaint);
+    for (const end of endings) end();
+  };
+}
+
+/** @param {any} run */
+function runTiles(run) {
+  const workers = run.alive ? Object.keys(run.workers).length : 0;
+  /** @type {[string, string, string][]} */
+  const tiles = [
+    ["Games", number(run.games), `of ${number(run.target)}`],
+    ["Throughput", run.alive ? number(run.games_per_second, 1) : "–", "games a second"],
+    ["Time left", run.alive ? duration(run.seconds_left) : "–", run.alive ? "at this speed" : run.state],
+    ["MER", number(run.mer, 4), "lower is better"],
+    ["Infosets", number(run.infosets), run.version === null ? "" : `snapshot version ${number(run.version)}`],
+    ["Workers", number(workers), run.alive ? "at work" : "none at work"],
+  ];
+  return h(
+    "div",
+    { class: "standing" },
+    h("div", { class: "standing__line" }, stateTag(run), bar(run.target ? run.games / run.target : 0), h("span", { text: percent(run.target ? run.games / run.target : 0) })),
+    h(
+      "dl",
+      { class: "tiles" },
+      ...tiles.map(([term, value, note]) => h("div", { class: "panel tile" }, h("dt", { text: term }), h("dd", {}, h("strong", { "data-tile": term, text: value }), h("span", { class: "hint", text: note })))),
+    ),
+  );
+}
+
+/** @param {any} run */
+function details(run) {
+  return h(
+    "details",
+    { class: "panel run__details" },
+    h("summary", { text: "Configuration" }),
+    h(
+      "dl",
+      { class: "pairs" },
+      ...Object.entries({ fingerprint: run.fingerprint, digest: run.digest, ...run.config })
+        .filter(([, value]) => value !== null)
+        .map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", {}, h("code", { text: typeof value === "object" ? JSON.stringify(value) : String(value) })))),
+    ),
+  );
+}
+
+/** @param {Record<string, {win_rate: number, low: number, high: number}>} rates */
+function winRates(rates) {
+  const entries = Object.entries(rates ?? {});
+  if (!entries.length) return h("p", { class: "hint", text: "Not evaluated yet." });
+  return h("p", { class: "run__rates" }, ...entries.flatMap(([name, { win_rate }]) => [h("strong", { text: percent(win_rate) }), ` against ${name}`, h("br")]).slice(0, -1));
+}
+
+/** @param {any} run */
+function stateTag(run) {
+  return h("span", { class: run.alive ? "tag tag--live" : "tag", text: run.alive ? "Training" : readable(run.state) });
+}
+
+function noRuns() {
+  return empty("No runs yet", "Train one and it appears here by itself, live from its first game.", h("code", { text: "rejoinder train paper" }));
+}
+
+/** @param {string} title @param {string} text */
+function heading(title, text) {
+  return h("div", { class: "page-head" }, h("div", {}, h("h1", { text: title }), h("p", { class: "lede", text })));
+}
+
+/** @param {number|null} seconds */
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return `${number(seconds / 3600, 1)} h`;
+}

@@ -1,0 +1,188 @@
+"""A real gateway process and a real browser, for the tests of the page and its screenshots."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
+
+REJOINDER = str(Path(sys.executable).with_name("rejoinder"))
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+NO_BROWSER = "no Chromium here: install the system's, or run `playwright install chromium`"
+WAIT = 20_000  # milliseconds; the machine may be busy
+
+# What the browser itself says of requests that no gateway was there to answer.
+UNREACHABLE = (
+    "net::ERR_CONNECTION_REFUSED",
+    "net::ERR_CONNECTION_RESET",
+    "net::ERR_EMPTY_RESPONSE",
+    "net::ERR_INCOMPLETE_CHUNKED_ENCODING",
+    "net::ERR_SOCKET_NOT_CONNECTED",
+)
+
+PLAYABLE = "[data-move]:not(:disabled)"
+WAITS_OR_OVER = f".result, {PLAYABLE}"
+
+
+def train(config: str, run: Path, *settings: str) -> None:
+    """A small run, made at once."""
+    options = [part for setting in settings for part in ("--set", setting)]
+    command = [REJOINDER, "train", config, "--mode", "sequential", "--run", str(run), *options]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def make_runs(folder: Path) -> None:
+    """A run of every game; `other` differs from `paper` in its seed."""
+    deal = ("games=200", "eval_every=20", "eval_games=100", "checkpoint_every=50")
+    poker = ("games=400", "eval_every=100", "eval_games=200", "checkpoint_every=200")
+    train("paper", folder / "paper", *deal)
+    train("paper", folder / "other", *deal, "seed=2")
+    train("kuhn", folder / "kuhn", *poker)
+    train("leduc", folder / "leduc", *poker)
+
+
+class Gateway:
+    """A gateway process that can be killed and started again at the same address."""
+
+    def __init__(self, runs: Path, database: Path) -> None:
+        self.runs, self._database = runs, database
+        self._port = 0
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        command = [REJOINDER, "gateway", "--runs", str(self.runs), "--port", str(self._port)]
+        command += ["--database", f"sqlite:///{self._database}"]
+        unlimited = {"REJOINDER_GATEWAY_RATE": "0", "REJOINDER_GATEWAY_NEW_GAMES": "0"}
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=os.environ | unlimited
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert "http://" in line, f"the gateway did not start: {line!r}"
+        self._port = int(line.split("http://127.0.0.1:")[1].split(",")[0])
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.communicate()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The machine's own, else Playwright's; LookupError if there is neither."""
+    installed = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=installed, args=FLAGS)
+        except Error:
+            raise LookupError(NO_BROWSER) from None
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Complaints:
+    """What the browser complained about, but for what has a part in `expected`."""
+
+    def __init__(self, page: Page) -> None:
+        self.expected: tuple[str, ...] = ()
+        self._heard: list[str] = []
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self._heard.append(f"exception: {error}"))
+
+    def unexpected(self) -> list[str]:
+        return [text for text in self._heard if not any(part in text for part in self.expected)]
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self._heard.append(f"{message.type}: {message.text} ({message.location})")
+
+
+def new_game(
+    page: Page, game: str = "deal", opponent: str | None = None, first: str = "you"
+) -> None:
+    """Through the dialogue."""
+    page.click("#new-game")
+    page.select_option("#game", game)
+    if opponent:
+        page.select_option("#opponent", opponent)
+    page.check(f"input[name=first][value={first}]")
+    before = page.url
+    page.click("#begin")
+    page.wait_for_function("before => location.href !== before", arg=before)
+    page.wait_for_selector("dialog", state="detached")
+    page.wait_for_selector(WAITS_OR_OVER)
+
+
+def instant(page: Page) -> None:
+    page.add_init_script("localStorage.setItem('rejoinder.pace', JSON.stringify('0'))")
+
+
+def click_move(page: Page, wanted: str | None = None) -> str:
+    """Click a move: the wanted one, or a sensible one. Returns its name once it is answered."""
+    moves = page.eval_on_selector_all(PLAYABLE, "all => all.map((one) => one.dataset.move)")
+    move = wanted or choose(moves)
+    story = page.locator(".history li").count()
+    page.locator(f"[data-move='{move}']:not(:disabled)").first.click()
+    page.wait_for_function(
+        "([story, selector]) => document.querySelectorAll('.history li').length > story"
+        " && document.querySelector(selector)",
+        arg=[story, WAITS_OR_OVER],
+    )
+    return move
+
+
+def choose(moves: list[str]) -> str:
+    """Say no to what is owed, own properties, charge rent, keep cash to pay with."""
+    for kind in ("just say no", "property", "rent", "cash", "give bank", "give property"):
+        fitting = [move for move in moves if move.startswith(kind)]
+        if fitting:
+            return fitting[0]
+    return moves[0]
+
+
+def play_to_the_end(page: Page, most: int = 400) -> list[str]:
+    """Click until the game is over; returns the moves."""
+    made: list[str] = []
+    for _ in range(most):
+        page.wait_for_selector(WAITS_OR_OVER)
+        if page.locator(".result").count():
+            return made
+        made.append(click_move(page))
+    raise AssertionError(f"not over after {most} moves")

@@ -1,0 +1,519 @@
+"""The page in a real browser, on a real gateway with real runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright", reason="the browser's tests need `pip install playwright`")
+
+from axe_playwright_python.sync_playwright import Axe
+from browsing import (
+    NO_BROWSER,
+    PLAYABLE,
+    REJOINDER,
+    UNREACHABLE,
+    WAIT,
+    Complaints,
+    Gateway,
+    chromium,
+    click_move,
+    instant,
+    make_runs,
+    new_game,
+    play_to_the_end,
+)
+from playwright.sync_api import Browser, Page, expect
+
+from rejoinder.games.deal import cards
+
+pytestmark = pytest.mark.slow
+
+NOT_FOUND = "status of 404"  # what the browser says of a request that is answered so
+
+
+@pytest.fixture(scope="module")
+def page_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page-runs")
+    make_runs(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def gateway(page_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with Gateway(page_runs, tmp_path_factory.mktemp("page") / "gateway.db") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    try:
+        with chromium() as launched:
+            yield launched
+    except LookupError:
+        pytest.skip(NO_BROWSER)
+
+
+@pytest.fixture
+def page(browser: Browser, gateway: Gateway) -> Iterator[Page]:
+    """A fresh visitor at the instant pace, without animations."""
+    context = browser.new_context(
+        base_url=gateway.address, viewport={"width": 1280, "height": 900}, reduced_motion="reduce"
+    )
+    context.set_default_timeout(WAIT)
+    opened = context.new_page()
+    instant(opened)
+    yield opened
+    context.close()
+
+
+@pytest.fixture(autouse=True)
+def complaints(page: Page) -> Iterator[Complaints]:
+    """No test may leave an error or a warning in the console."""
+    heard = Complaints(page)
+    yield heard
+    assert heard.unexpected() == []
+
+
+# Play
+
+
+def test_whole_games_by_clicking_with_payments_and_just_say_no(page: Page) -> None:
+    page.goto("/")
+    new_game(page, opponent="run:paper")
+    seen: set[str] = set()
+    for _ in range(15):
+        moves = play_to_the_end(page)
+        seen |= {"paid" for move in moves if move.startswith("give ")}
+        seen |= {"said no" for move in moves if move == "just say no"}
+        expect(page.locator("#result")).to_have_text(re.compile("You won|The agent won|A draw"))
+        if seen == {"paid", "said no"}:
+            return
+        page.click("#again")
+        page.wait_for_selector(PLAYABLE)
+    pytest.fail(f"15 games had only {seen or 'neither'}")
+
+
+def test_the_response_phase_says_what_is_owed_and_what_may_be_given(page: Page) -> None:
+    page.goto("/")
+    new_game(page, opponent="run:paper")
+    _until_owing(page)
+    view = _game(page)["view"]
+    owed, paid = view["response"]["owed"], view["response"]["paid"]
+    phase = page.locator("[data-response=payer]")
+    expect(phase).to_contain_text(f"You owe {owed}")
+    expect(phase).to_contain_text(f"{paid} paid, {owed - paid} to go")
+    offered = page.eval_on_selector_all(PLAYABLE, "all => all.map((one) => one.dataset.move)")
+    assert set(offered) == {move["name"] for move in _game(page)["legal"]}
+    assert page.locator("[aria-live] p").last.inner_text().startswith("You owe")
+
+
+def test_the_agents_replies_are_shown_one_after_the_other(page: Page) -> None:
+    page.goto("/")
+    new_game(page, opponent="baseline:risk-aware")
+    page.select_option("#pace", "Quick")
+    page.evaluate(
+        """() => {
+          window.told = [];
+          const note = () => {
+            const text = document.querySelector("[data-key=status]")?.textContent;
+            if (text && text !== window.told.at(-1)) window.told.push(text);
+          };
+          const watched = { childList: true, subtree: true };
+          new MutationObserver(note).observe(document.getElementById("main"), watched);
+        }"""
+    )
+    click_move(page, "pass")
+    told = page.evaluate("window.told")
+    assert "You pass" in told
+    assert "The agent draws 2 cards" in told
+    assert sum(text.startswith("The agent") for text in told) >= 2
+    page.select_option("#pace", "Slow")
+    page.locator(PLAYABLE).first.click()
+    page.click("[data-key=skip]")
+    page.wait_for_selector(PLAYABLE, timeout=3_000)
+
+
+def test_the_shown_table_follows_the_engine(page: Page) -> None:
+    """Each event applied by the page gives the view that the gateway has after it."""
+    page.goto("/")
+    differences = page.evaluate(
+        """async () => {
+          const { after } = await import("/js/play/deal_events.js");
+          const { createGame, gameApi } = await import("/js/api.js");
+          const told = ({ hand, own, opponent, discard, deck_size, response }) => {
+            const sorted = (pile) => Object.entries(pile).sort();
+            const side = (p) => ({ ...p, properties: sorted(p.properties), bank: sorted(p.bank) });
+            const owing = response && !response.settled ? [response.owed, response.paid] : [];
+            const piles = [sorted(hand), side(own), side(opponent), sorted(discard), deck_size];
+            return JSON.stringify([...piles, owing]);
+          };
+          const found = [];
+          let compared = 0;
+          for (let k = 0; k < 4; k += 1) {
+            const { secret, game: begun } = await createGame({
+              opponent: { baseline: k % 2 ? "random" : "risk-aware", configuration: "deal-medium" },
+              first: k < 2 ? "you" : "agent",
+            });
+            const api = gameApi(begun.id, secret);
+            for (let game = begun; !game.over; ) {
+              const { name } = game.legal[game.move_number % game.legal.length];
+              const moved = await api.move(game.move_number, name);
+              let view = game.view;
+              for (const event of moved.events) view = after(view, event, game.seat).view;
+              compared += 1;
+              game = moved.game;
+              if (told(view) !== told(game.view)) found.push([name, told(view), told(game.view)]);
+            }
+          }
+          return { found, compared };
+        }"""
+    )
+    assert differences["compared"] > 50
+    assert differences["found"] == []
+
+
+def test_the_pages_card_facts_are_the_engines(page: Page) -> None:
+    page.goto("/")
+    facts = page.evaluate(
+        """async () => {
+          const { COLOURS, RENT, SET_SIZE, worth } = await import("/js/play/deal_facts.js");
+          const properties = COLOURS.map((colour) => `property ${colour}`);
+          const cash = [1, 2, 3, 4].map((value) => `cash ${value}`);
+          const worths = [...properties, ...cash].map(worth);
+          return { colours: COLOURS, sizes: SET_SIZE, rent: RENT, worth: worths };
+        }"""
+    )
+    sizes = dict(zip(cards.COLOURS, cards.SET_SIZE.tolist(), strict=True))
+    assert facts["colours"] == list(cards.COLOURS)
+    assert facts["sizes"] == sizes
+    assert facts["worth"] == cards.WORTH.tolist()
+    for number, colour in enumerate(cards.COLOURS):
+        assert facts["rent"][colour] == cards.RENT[number, : sizes[colour] + 1].tolist()
+
+
+def test_a_reload_continues_the_game(page: Page) -> None:
+    page.goto("/")
+    new_game(page)
+    for _ in range(5):
+        click_move(page)
+    before = _table(page)
+    page.reload()
+    page.wait_for_selector(PLAYABLE)
+    assert _table(page) == before
+    click_move(page)
+
+
+def test_a_killed_gateway_loses_nothing(
+    page: Page, gateway: Gateway, complaints: Complaints
+) -> None:
+    complaints.expected = UNREACHABLE
+    page.goto("/")
+    new_game(page)
+    for _ in range(4):
+        click_move(page)
+    number = _game(page)["move_number"]
+    gateway.kill()
+    page.locator(PLAYABLE).first.click()  # is sent again until it is answered
+    expect(page.locator(".lost")).to_contain_text("Connection to the gateway lost")
+    gateway.start()
+    expect(page.locator(".lost")).to_have_count(0)
+    page.wait_for_selector(PLAYABLE)
+    assert _game(page)["move_number"] > number
+    play_to_the_end(page)
+    expect(page.locator("#result")).to_be_visible()
+
+
+@pytest.mark.parametrize("game", ["kuhn", "leduc"])
+def test_other_games_on_the_generic_table(page: Page, game: str) -> None:
+    page.goto("/")
+    for opponent in (f"run:{game}", "baseline:random"):
+        new_game(page, game, opponent)
+        expect(page.locator(".facts")).to_contain_text("Card")
+        play_to_the_end(page)
+        expect(page.locator(".result")).to_contain_text("Result:")
+
+
+def test_a_game_by_keyboard(page: Page) -> None:
+    page.goto("/")
+    page.focus("#new-game")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#begin")
+    page.focus("#begin")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hand " + PLAYABLE)
+    page.locator(".hand " + PLAYABLE).first.focus()
+    page.keyboard.press("ArrowRight")
+    for _ in range(4):
+        move = page.evaluate("document.activeElement.dataset.move")
+        assert move, "the focus is on a card that can be played"
+        number = _game(page)["move_number"]
+        page.keyboard.press("Enter")
+        page.wait_for_function(f"() => document.querySelector('{PLAYABLE}')")
+        assert _game(page)["move_number"] > number
+        assert page.evaluate("document.querySelector('.table').contains(document.activeElement)")
+
+
+def test_advice_rules_and_the_agents_decisions(page: Page) -> None:
+    page.goto("/")
+    new_game(page, opponent="run:paper")
+    page.click("#tab-advice")
+    expect(page.locator("#side-body .bars__row").first).to_contain_text("%")
+    page.click("#tab-agent")
+    expect(page.locator("#side-body")).to_contain_text("stays hidden until the game is over")
+    page.click("#tab-rules")
+    expect(page.locator("#side-body")).to_contain_text("Be the first to own 2 complete sets")
+    page.click("#resign")
+    page.click("#resign-now")
+    expect(page.locator("#result")).to_have_text("You resigned")
+    page.click("text=The agent's decisions")
+    expect(page.locator("#side-body")).not_to_contain_text("stays hidden")
+
+
+def test_an_open_game_warns_and_shows_the_agents_decisions(page: Page) -> None:
+    page.goto("/")
+    page.click("#new-game")
+    page.check("#open-game")
+    expect(page.locator("dialog .warning").first).to_contain_text("gives its hand away")
+    page.check("input[name=first][value=agent]")
+    page.click("#begin")
+    expect(page.locator(".page-head")).to_contain_text("Open game")
+    page.click("#tab-agent")
+    expect(page.locator("#side-body details").first).to_contain_text("played")
+
+
+# Training, policy, replay
+
+
+def test_training_updates_during_a_real_run(page: Page, page_runs: Path) -> None:
+    page.goto("/#/training")
+    expect(page.locator(".run")).to_have_count(4)
+    settings = ("games=20000", "eval_every=50", "eval_games=40", "checkpoint_every=500")
+    options = [part for setting in settings for part in ("--set", setting)]
+    command = [REJOINDER, "train", "paper", "--workers", "2", "--run", str(page_runs / "live")]
+    trainer = subprocess.Popen(
+        [*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        page.locator(".run", has_text="live").locator(".tag--live").wait_for()
+        page.click(".run a:text-is('live')")
+        games = page.locator("[data-tile=Games]")
+        seen = [_number(games.inner_text())]
+        for _ in range(2):
+            page.wait_for_function(
+                """seen => {
+                  const told = document.querySelector('[data-tile=Games]').textContent;
+                  return Number(told.replaceAll(',', '')) > seen;
+                }""",
+                arg=seen[-1],
+            )
+            seen.append(_number(games.inner_text()))
+        assert _number(page.locator("[data-tile=Throughput]").inner_text()) > 0
+        assert page.locator("[data-tile=Workers]").inner_text() == "2"
+        points = """Math.max(0, ...[...document.querySelectorAll('.chart')]
+          .map((chart) => chart.data?.[0]?.x.length ?? 0))"""
+        page.wait_for_function(f"() => ({points}) > 0")
+        before = page.evaluate(points)
+        page.wait_for_function(f"before => ({points}) > before", arg=before)
+        expect(page.locator("figure", has_text="Win rate")).to_contain_text("against risk-aware")
+    finally:
+        trainer.terminate()
+        trainer.wait()
+
+
+def test_policy_search_and_comparison(page: Page) -> None:
+    page.goto("/#/policy/paper")
+    page.wait_for_selector(".policy__action")
+    everything = page.locator(".infosets__page .hint").inner_text()
+    page.fill("input[type=search]", "complete property set")
+    expect(page.locator(".infosets__page .hint")).not_to_have_text(everything)
+    assert all(
+        "Complete property set" in text for text in page.locator(".infoset__text").all_inner_texts()
+    )
+    page.locator(".infoset").nth(1).click()
+    identifier = page.locator(".infoset[aria-current]").get_attribute("data-infoset")
+    expect(page.locator(".detail code")).to_have_text(identifier or "")
+    page.select_option("#compare-run", "paper")
+    page.select_option("#compare-snapshot", "150")
+    expect(page.locator(".pair__side").nth(1)).to_contain_text("paper, 150 games")
+    page.select_option("#compare-run", "other")
+    expect(page.locator(".pair__side").nth(1)).to_contain_text("other, 200 games")
+    page.reload()  # the address holds it all
+    expect(page.locator(".pair__side")).to_have_count(2)
+    expect(page.locator(".detail code")).to_have_text(identifier or "")
+    page.fill("input[type=search]", "no such thing")
+    expect(page.locator(".infosets")).to_contain_text("Nothing matches")
+
+
+def test_replay_step_by_step(page: Page) -> None:
+    page.goto("/")
+    new_game(page, opponent="run:paper", first="agent")
+    play_to_the_end(page)
+    moves = _game(page)["move_number"]
+    page.click("text=Watch the replay")
+    where = page.locator(".replay__where")
+    expect(where).to_have_text(f"0 / {moves}")
+    page.keyboard.press("ArrowRight")
+    expect(where).to_have_text(f"1 / {moves}")
+    expect(page.locator(".replay__decision")).to_contain_text("What the agent weighed")
+    expect(page.locator(".shown-hand .mini").first).to_be_visible()
+    expect(page.locator(".hand .card").first).to_be_visible()
+    page.keyboard.press("End")
+    expect(where).to_have_text(f"{moves} / {moves}")
+    page.locator("#step").fill("3")
+    expect(where).to_have_text(f"3 / {moves}")
+    page.reload()
+    expect(where).to_have_text(f"3 / {moves}")
+    page.click("text=All replays")
+    expect(page.locator(".run")).to_have_count(1)
+
+
+# States, access, width
+
+
+def test_states_for_nothing_and_for_what_is_not_there(
+    browser: Browser, tmp_path: Path, page: Page, complaints: Complaints
+) -> None:
+    complaints.expected = (NOT_FOUND,)
+    with Gateway(tmp_path / "none", tmp_path / "gateway.db") as bare:
+        page.goto(f"{bare.address}/#/training")
+        expect(page.locator("main")).to_contain_text("No runs yet")
+        page.goto(f"{bare.address}/#/policy")
+        expect(page.locator("main")).to_contain_text("No policy yet")
+        page.goto(f"{bare.address}/#/replay")
+        expect(page.locator("main")).to_contain_text("Nothing to replay yet")
+        page.goto(f"{bare.address}/#/training/nobody")
+        expect(page.locator(".state--error")).to_contain_text("Unknown run")
+        page.goto(f"{bare.address}/#/play/nothing")
+        expect(page.locator("main")).to_contain_text("That game is not here")
+        page.click("#new-game")
+        expect(page.locator("#opponent")).to_contain_text("baseline")
+
+
+def test_a_lost_connection_is_shown_in_every_view(
+    page: Page, gateway: Gateway, complaints: Complaints
+) -> None:
+    complaints.expected = UNREACHABLE
+    page.goto("/#/training/paper")
+    page.wait_for_selector(".tile")
+    gateway.kill()
+    expect(page.locator(".lost")).to_be_visible()
+    page.evaluate("location.hash = '#/policy'")
+    expect(page.locator("main")).to_contain_text("Loading")
+    gateway.start()
+    expect(page.locator(".lost")).to_have_count(0)
+    expect(page.locator(".policy__action").first).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_accessibility_findings(page: Page, scheme: Any) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    findings = {}
+    for name in _every_view(page):
+        findings[name] = [
+            f"{found['id']}: {node['html']}"
+            for found in Axe().run(page).response["violations"]
+            if found["impact"] in ("serious", "critical")
+            for node in found["nodes"][:3]
+        ]
+    assert {name: found for name, found in findings.items() if found} == {}
+    assert len(findings) >= 10
+
+
+def test_no_view_scrolls_sideways_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    widths = {
+        name: page.evaluate("document.documentElement.scrollWidth") for name in _every_view(page)
+    }
+    assert {name: width for name, width in widths.items() if width > 360} == {}
+
+
+def test_the_theme_can_be_chosen_and_is_kept(page: Page) -> None:
+    page.goto("/#/training/paper")
+    page.wait_for_selector(".chart .main-svg")
+    bright = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert dark != bright
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
+
+
+def _every_view(page: Page) -> Iterator[str]:
+    """Show each view in each of its states, and tell its name."""
+    page.goto("/")
+    page.wait_for_selector("#new-game")
+    yield "welcome"
+    page.click("#new-game")
+    page.check("#open-game")
+    yield "new game"
+    page.click("text=Cancel")
+    new_game(page, opponent="run:paper")
+    for tab in ("advice", "agent", "rules", "history"):
+        page.click(f"#tab-{tab}")
+        page.wait_for_selector(
+            "#side-body .bars, #side-body .hint, #side-body .rules, #side-body .history"
+        )
+        yield f"play, {tab}"
+    _until_owing(page)
+    yield "play, owing"
+    play_to_the_end(page)
+    yield "play, over"
+    page.click("text=Watch the replay")
+    page.keyboard.press("End")
+    page.wait_for_selector(".shown-hand")
+    yield "replay"
+    page.goto("/#/replay")
+    page.wait_for_selector(".run")
+    yield "replays"
+    page.goto("/#/play")
+    new_game(page, "leduc", "run:leduc")
+    yield "generic table"
+    page.goto("/#/training")
+    page.wait_for_selector(".run")
+    yield "runs"
+    page.goto("/#/training/paper")
+    page.wait_for_selector(".chart .main-svg")
+    yield "training"
+    page.goto("/#/policy/paper?run2=other")
+    page.wait_for_selector(".pair")
+    yield "policy"
+
+
+def _until_owing(page: Page) -> None:
+    """Play, if need be another game, until rent is owed."""
+    for _ in range(10):
+        while page.locator(".result").count() == 0:
+            if page.locator("[data-response=payer]").count():
+                return
+            click_move(page)
+        page.click("#again")
+        page.wait_for_selector(".result", state="detached")
+        page.wait_for_selector(PLAYABLE)
+    pytest.fail("ten games without rent")
+
+
+def _game(page: Page) -> dict[str, Any]:
+    """The game as the gateway tells it, by the secret that the page keeps."""
+    state: dict[str, Any] = page.evaluate(
+        """async () => {
+          const id = JSON.parse(localStorage.getItem("rejoinder.current"));
+          const { secret } = JSON.parse(localStorage.getItem("rejoinder.games"))[id];
+          const headers = { Authorization: `Bearer ${secret}` };
+          return (await fetch(`/api/v1/games/${id}`, { headers })).json();
+        }"""
+    )
+    return state
+
+
+def _table(page: Page) -> list[str]:
+    return [page.locator(part).inner_text() for part in (".table", ".history")]
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))

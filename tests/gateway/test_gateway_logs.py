@@ -1,0 +1,245 @@
+"""Games and their logs: what the engine makes of a log is what the API told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from gateway_play import (
+    API,
+    BASE,
+    DEAL,
+    KUHN,
+    LEDUC,
+    GatewayProcess,
+    Player,
+    gateway_process,
+    settings,
+)
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session as Database
+
+from rejoinder.games import GAMES
+from rejoinder.games.session import Session
+from rejoinder_gateway.app import create_app
+from rejoinder_gateway.store import GameRow, MoveRow, Store, now
+
+OPPONENTS = [KUHN, {"run": "kuhn"}, LEDUC, {"run": "leduc"}, DEAL, {"run": "deal"}]
+
+
+@pytest.mark.slow
+def test_1000_games_replayed_from_their_logs_give_the_same_states(app: FastAPI) -> None:
+    asyncio.run(_play_and_compare(app, 1_000))
+
+
+def test_some_games_replayed_from_their_logs_give_the_same_states(app: FastAPI) -> None:
+    asyncio.run(_play_and_compare(app, 24))
+
+
+async def _play_and_compare(app: FastAPI, games: int) -> None:
+    transport = httpx2.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=transport, base_url=BASE) as client,
+    ):
+        for first in range(0, games, 20):
+            await asyncio.gather(
+                *(_play_one(app, client, index) for index in range(first, min(first + 20, games)))
+            )
+
+
+async def _play_one(app: FastAPI, client: httpx2.AsyncClient, index: int) -> None:
+    """Play a random game, keeping every view, and replay its log on the engine alone."""
+    chance = random.Random(index)
+    body = {"opponent": OPPONENTS[index % len(OPPONENTS)], "first": "random"}
+    created = (await client.post(f"{API}/games", json=body)).json()
+    headers = {"Authorization": f"Bearer {created['secret']}"}
+    game = created["game"]
+    told = [game]
+    while not game["over"]:
+        move = chance.choice(game["legal"])
+        answer = await client.post(
+            f"{API}/games/{game['id']}/moves",
+            headers=headers,
+            json={
+                "move_number": game["move_number"],
+                "move": chance.choice(list(move.values())[:2]),
+            },
+        )
+        game = answer.json()["game"]
+        told.append(game)
+    row, moves = await app.state.context.store.do(lambda db: _read(db, game["id"]))
+    session = _begin(row)
+    by_number = {state["move_number"]: state for state in told}
+    for made in range(len(moves) + 1):
+        if state := by_number.pop(made, None):
+            view = session.view(row.seat).model_dump(mode="json")
+            assert view == state["view"]
+            assert [m.name for m in session.legal()] == [m["name"] for m in state["legal"]]
+            assert session.to_move == state["to_move"]
+        if made < len(moves):
+            assert session.to_move == moves[made].actor
+            session.apply(moves[made].move)
+    assert not by_number
+    assert session.over
+    assert list(session.utilities or ()) == game["utilities"]
+    table = app.state.context.tables._alive[game["id"]]
+    assert table.session.to_json() == session.to_json()
+
+
+def _read(db: Database, game: str) -> tuple[GameRow, list[MoveRow]]:
+    log = select(MoveRow).where(MoveRow.game == game).order_by(MoveRow.number)
+    row = db.get(GameRow, game)
+    assert row is not None
+    return row, list(db.scalars(log))
+
+
+def _begin(row: GameRow) -> Session:
+    game = GAMES[row.game]
+    rules = game.rules_type.model_validate(row.rules | _tuples(row.rules))
+    return Session.start(game, rules, seed=row.seed)
+
+
+def _tuples(rules: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) for name, value in rules.items() if isinstance(value, list)}
+
+
+def test_games_survive_a_restart_on_both_databases(runs: Path, database: str) -> None:
+    """Everything a player sees is the same before and after, and the game can go on."""
+    players = []
+    with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
+        for index, opponent in enumerate(OPPONENTS):
+            player = Player.start(client, opponent, first="random", player={"name": "Zoë ♠"})
+            player.play_on(random.Random(index), most=3)
+            players.append(player)
+        before = [(p.get().content, p.get("/history").content) for p in players]
+    with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
+        for player, was in zip(players, before, strict=True):
+            player.client = client
+            assert (player.get().content, player.get("/history").content) == was
+            player.play_on(random.Random(4))
+            assert player.game["over"]
+            assert player.get("/replay").status_code == 200
+        token = {"Authorization": "Bearer administrators-token"}
+        results = client.get(f"{API}/results", headers=token).json()["results"]
+        mine = {player.id: player.game["outcome"] for player in players}
+        told = {r["id"]: r["outcome"] for r in results if r["id"] in mine}
+        assert told == mine
+        assert {r["player_name"] for r in results if r["id"] in mine} == {"Zoë ♠"}
+
+
+def test_an_agent_that_was_to_move_moves_on_just_the_same(runs: Path, database: str) -> None:
+    """Its moves are cut off the log: whoever reads the game finds them made again."""
+    with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
+        player = Player.start(client, {"run": "deal"}, first="agent")
+        chance = random.Random(6)
+        player.play_on(chance, most=4)
+        while not any(e["actor"] == 0 for e in player.play_on(chance, most=1)[0].json()["events"]):
+            pass  # until the agent has replied
+        before = player.get().content
+    store = Store(settings(runs, database).database_url)
+    kept = asyncio.run(store.do(lambda db: _cut(db, player.id)))
+    store.close()
+    assert kept < player.game["move_number"]
+    with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
+        player.client = client
+        assert player.get().content == before
+
+
+def _cut(db: Database, game: str) -> int:
+    """Forget the agent's last moves; returns how many moves are left."""
+    row, moves = _read(db, game)
+    last = max(m.number for m in moves if m.actor == row.seat)
+    db.execute(delete(MoveRow).where(MoveRow.game == game, MoveRow.number > last))
+    return last + 1
+
+
+def test_a_move_by_another_gateway_is_a_conflict_and_nothing_is_made_twice(
+    runs: Path, database: str
+) -> None:
+    """Two gateways on one database: the log decides."""
+    first, second = (create_app(settings(runs, database)) for _ in range(2))
+    with TestClient(first, base_url=BASE) as one, TestClient(second, base_url=BASE) as two:
+        player = Player.start(one, DEAL)
+        other = Player(two, {"secret": player.secret, "game": player.game})
+        assert other.get().json() == player.game
+        names = [move["name"] for move in player.game["legal"]]
+        assert player.move(names[0]).status_code == 200
+        assert other.move(names[-1], 0).status_code == 409
+        assert other.get().json() == player.game
+
+
+@pytest.mark.slow
+def test_kill_9_loses_no_acknowledged_move(runs: Path, database: str) -> None:
+    chance = random.Random(9)
+    with gateway_process(runs, database) as gateway:
+        players = [
+            Player.start(gateway.client, opponent, first="random")
+            for opponent in (DEAL, {"run": "deal"}, {"run": "leduc"})
+        ]
+        for _ in range(3):
+            for player in players:
+                player.play_on(chance, most=4)
+            _restart_in_mid_move(gateway, players, chance)
+        for player in players:
+            player.play_on(chance)
+            assert player.game["over"]
+        assert gateway.stop() == 0
+    _agents_played_by_their_streams(runs, database, players)
+
+
+def _restart_in_mid_move(gateway: GatewayProcess, players: list[Player], chance: Any) -> None:
+    """Send a move, kill without waiting for the answer, and see that either it happened or not."""
+    before = [player.game for player in players]
+    undecided = next((p for p in players if not p.game["over"]), None)
+    if undecided is not None:
+        body = {"move_number": undecided.game["move_number"]}
+        body["move"] = chance.choice(undecided.game["legal"])["name"]
+        path = f"{API}/games/{undecided.id}/moves"
+        with contextlib.suppress(httpx2.TransportError):
+            gateway.client.post(path, headers=undecided.headers, json=body, timeout=0.002)
+    gateway.kill()
+    gateway.start()
+    for player, was in zip(players, before, strict=True):
+        player.client = gateway.client
+        now_told = player.get().json()
+        if player is undecided and now_told != was:
+            assert player.post("/moves", body).json()["game"] == now_told
+        else:
+            assert now_told == was
+        player.game = now_told
+
+
+def _agents_played_by_their_streams(runs: Path, database: str, players: list[Player]) -> None:
+    """Every move of the agent is the one that (seed, move number) gives, restarts or not."""
+
+    async def look() -> None:
+        app = create_app(settings(runs, database))
+        async with app.router.lifespan_context(app):
+            tables = app.state.context.tables
+            for player in players:
+                table = await tables.open(player.id, player.secret)
+                mind, session = await tables.mind(table), table.begin()
+                for move in table.moves:
+                    if move.actor != table.row.seat:
+                        again, _ = mind.decide(session, table.row.seed, move.number)
+                        assert again == move.move
+                    session.apply(move.move)
+
+    asyncio.run(look())
+
+
+def test_the_log_is_written_before_the_answer(app: FastAPI, client: TestClient) -> None:
+    player = Player.start(client, DEAL)
+    for _ in range(4):
+        player.move(player.game["legal"][0]["name"])
+        with Database(app.state.context.store.engine) as db:
+            assert len(_read(db, player.id)[1]) == player.game["move_number"]
+            assert _read(db, player.id)[0].updated <= now()

@@ -1,0 +1,85 @@
+"""Schemathesis reads the OpenAPI document and tries what it allows and what it does not.
+
+All its checks must pass: no 5xx, every answer as documented, what is valid accepted, what is not
+refused. A real process is asked; every operation on games has a game and a secret of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway_play import ADMIN, API, DEAL, Player, gateway_process
+
+# Answers to what the document's schemas allow but the rules of a game do not.
+_BY_THE_RULES = ["2xx", "404", "409", "422"]
+_GAME_PATHS = ("", "/moves", "/advice", "/decisions", "/history", "/replay", "/resign", "/ticket")
+
+
+@pytest.mark.slow
+def test_schemathesis_finds_nothing(runs: Path, tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'gateway.db'}"
+    with gateway_process(runs, database, REJOINDER_GATEWAY_ADMIN_TOKEN=ADMIN) as gateway:
+        operations = [_with_token(f"{API}/results"), _with_token(f"{API}/runs/{{run}}/stop")]
+        for path in (*_GAME_PATHS, "/events"):
+            player = Player.start(gateway.client, DEAL, open=path == "/decisions")
+            if path == "/replay":
+                player.post("/resign")
+            operations.append(_with_game(path, player))
+        operations.append(_about(f"{API}/runs/{{run}}/policy/lookup", _BY_THE_RULES))
+        config = tmp_path / "schemathesis.toml"
+        config.write_text(_toml(operations), "utf-8")
+        url = f"{gateway.address}{API}/openapi.json"
+        words = [*("--config-file", str(config)), "run", url, *("-n", "15", "--seed", "1")]
+        words += ["--generation-database", "none", "--no-color"]
+        found = subprocess.run(
+            [sys.executable, "-m", "schemathesis.cli", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=500,
+        )
+        assert found.returncode == 0, found.stdout[-5000:] + found.stderr[-2000:]
+        assert gateway.process.poll() is None
+        assert gateway.client.get("/readyz").status_code == 200
+
+
+def _about(path: str, expected: list[str] | None = None) -> dict[str, Any]:
+    about: dict[str, Any] = {"include-path": path, "max-stream-events": 1, "request-timeout": 10}
+    if expected:
+        about["checks"] = {"positive_data_acceptance": {"expected-statuses": expected}}
+    return about
+
+
+def _with_token(path: str) -> dict[str, Any]:
+    return _about(path) | {"headers": {"Authorization": f"Bearer {ADMIN}"}}
+
+
+def _with_game(path: str, player: Player) -> dict[str, Any]:
+    """Without the secret the answer is 404, not 401: nobody is to learn which games there are."""
+    about = _about(f"{API}/games/{{game}}{path}", _BY_THE_RULES if path == "/moves" else None)
+    checks = about.setdefault("checks", {})
+    for expects_401 in ("ignored_auth", "missing_required_header"):
+        checks[expects_401] = {"enabled": False}
+    return about | {"headers": player.headers, "parameters": {"game": player.id}}
+
+
+def _toml(operations: list[dict[str, Any]]) -> str:
+    """JSON's strings and lists are TOML's too; tables are written inline."""
+    return (
+        "".join(
+            "[[operations]]\n" + "".join(f"{k} = {_value(v)}\n" for k, v in about.items())
+            for about in operations
+        )
+        + '[parameters]\nrun = "kuhn"\n'
+    )
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {_value(v)}" for k, v in value.items()) + "}"
+    return json.dumps(value)

@@ -1,0 +1,231 @@
+"""Runs and their policies over HTTP are what the run directories hold."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from fastapi.testclient import TestClient
+from gateway_play import ADMIN, API, BASE, gateway_process, settings
+
+from rejoinder.config import make_config
+from rejoinder.rundir import RunDir
+from rejoinder_gateway import exports
+from rejoinder_gateway.app import create_app
+from rejoinder_learner.sequential import train
+
+AS_ADMIN = {"Authorization": f"Bearer {ADMIN}"}
+
+
+def test_runs_are_listed_by_name(client: TestClient, runs: Path) -> None:
+    listed = client.get(f"{API}/runs").json()["runs"]
+    assert [run["name"] for run in listed] == ["deal", "kuhn", "leduc"]
+    for told in listed:
+        config = RunDir.open(runs / told["name"]).config
+        assert told["fingerprint"] == config.fingerprint
+        assert (told["state"], told["alive"]) == ("finished", False)
+        assert (told["games"], told["target"], told["version"]) == (60, 60, 3)
+        assert told["snapshots"] == [20, 40, 60]
+        assert told["configuration_rules"] == config.rules.model_dump(mode="json")
+        assert "random" in told["win_rates"]
+
+
+def test_a_run_tells_its_config_digest_and_history(client: TestClient, runs: Path) -> None:
+    directory = RunDir.open(runs / "leduc")
+    told = client.get(f"{API}/runs/leduc").json()
+    assert told["config"] == directory.config.model_dump(mode="json")
+    assert told["provenance"] == directory.sessions()
+    snapshots = client.get(f"{API}/runs/leduc/snapshots").json()["snapshots"]
+    assert [s["games"] for s in snapshots] == [20, 40, 60]
+    assert [s["newest"] for s in snapshots] == [False, False, True]
+    assert snapshots[-1]["digest"] == told["digest"]
+    records = client.get(f"{API}/runs/leduc/history").json()["records"]
+    assert records == directory.metrics()
+    assert client.get(f"{API}/runs/leduc/history?after=20").json()["records"] == records[1:]
+
+
+@pytest.mark.parametrize("name", ["none", "%2e%2e%2f", "kuhn%2f..", "kuhn%00", "%5c", ".lock"])
+def test_an_unknown_run_is_a_404_whatever_it_is_called(client: TestClient, name: str) -> None:
+    for path in ("", "/history", "/policy", "/policy/x", "/snapshots", "/policy-file"):
+        assert client.get(f"{API}/runs/{name}{path}").status_code == 404
+    assert client.post(f"{API}/runs/{name}/stop", headers=AS_ADMIN).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "deal"])
+def test_the_policy_of_every_infoset_is_that_of_the_checkpoint(
+    client: TestClient, runs: Path, name: str
+) -> None:
+    directory = RunDir.open(runs / name)
+    abstraction = directory.config.load_abstraction()
+    for games in (20, 60):
+        for row in directory.checkpoint(games).rows[:40]:
+            key = int(row["key"])
+            path = f"{API}/runs/{name}/policy/{abstraction.identifier(key)}?snapshot={games}"
+            told = client.get(path).json()
+            assert (told["key"], told["snapshot"]) == (f"{key:016x}", games)
+            assert (told["visits"], told["reach"]) == (row["updates"], row["reach"])
+            assert told["description"] == abstraction.describe(key)
+            for action in told["actions"]:
+                a = abstraction.actions.index(action["name"])
+                assert [action["latest"], action["average"]] == row["policy"][:, a].tolist()
+                assert action["regret"] == pytest.approx(row["regret"][a] / max(row["count"][a], 1))
+            assert sum(a["average"] for a in told["actions"]) == pytest.approx(1.0)
+    newest = client.get(f"{API}/runs/{name}/policy/{told['identifier']}").json()
+    assert newest["snapshot"] == 60
+
+
+def test_unknown_infosets_and_snapshots_are_problems(client: TestClient) -> None:
+    for path in ("policy/none", "policy?snapshot=7", "policy/none?snapshot=7"):
+        answer = client.get(f"{API}/runs/kuhn/{path}")
+        assert answer.status_code == 404
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert client.get(f"{API}/runs/kuhn/policy?snapshot=x").status_code == 422
+
+
+def test_infosets_can_be_browsed(client: TestClient, runs: Path) -> None:
+    def browse(**query: Any) -> dict[str, Any]:
+        answer = client.get(f"{API}/runs/deal/policy", params=query)
+        assert answer.status_code == 200, answer.text
+        page: dict[str, Any] = answer.json()
+        return page
+
+    rows = RunDir.open(runs / "deal").checkpoint(60).rows
+    everything = browse(limit=200)["infosets"]
+    total = browse()["total"]
+    assert total == len(rows)
+    visits = [i["visits"] for i in everything]
+    assert visits == sorted(visits, reverse=True)
+    by_name = browse(sort="identifier", order="asc", limit=200)["infosets"]
+    names = [i["identifier"] for i in by_name]
+    assert names == sorted(names)
+    regrets = [
+        max(a["regret"] for a in i["actions"]) for i in browse(sort="regret", limit=50)["infosets"]
+    ]
+    assert regrets == sorted(regrets, reverse=True)
+    paged = [browse(offset=k, limit=7)["infosets"] for k in range(0, 28, 7)]
+    assert [i for page in paged for i in page] == everything[:28]
+    often = browse(min_visits=10)
+    assert often["total"] == int(np.sum(rows["updates"] >= 10))
+    found = browse(search="collect_RENT", limit=200)["infosets"]
+    assert found
+    assert all("ATTEMPT_COLLECT_RENT" in {a["name"] for a in i["actions"]} for i in found)
+    assert browse(search=names[3])["total"] == 1
+    assert browse(search="nothing like it")["infosets"] == []
+    for wrong in ({"limit": 0}, {"limit": 201}, {"offset": -1}, {"sort": "name"}, {"order": "up"}):
+        assert client.get(f"{API}/runs/deal/policy", params=wrong).status_code == 422
+
+
+@pytest.mark.parametrize("block", [7, 500])
+def test_the_whole_policy_comes_as_a_file(
+    client: TestClient, runs: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "_BLOCK", block)
+    path = f"{API}/runs/deal/policy-file"
+    told = json.loads(client.get(path, params={"format": "json", "snapshot": 40}).content)
+    rows = RunDir.open(runs / "deal").checkpoint(40).rows
+    assert told["games"] == 40
+    assert [i["key"] for i in told["infosets"]] == [f"{int(k):016x}" for k in rows["key"]]
+    answer = client.get(path, params={"format": "csv", "snapshot": 40})
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert answer.headers["content-disposition"] == 'attachment; filename="deal-40.csv"'
+    lines = list(csv.DictReader(io.StringIO(answer.text)))
+    parquet = client.get(path, params={"format": "parquet", "snapshot": 40}).content
+    table = pq.read_table(io.BytesIO(parquet)).to_pylist()
+    flat = [(i["key"], a["name"], a["average"]) for i in told["infosets"] for a in i["actions"]]
+    assert [(r["key"], r["action"], r["average"]) for r in table] == flat
+    assert [(r["key"], r["action"], float(r["average"])) for r in lines] == flat
+    assert client.get(path, params={"format": "pickle"}).status_code == 422
+
+
+def test_a_newer_checkpoint_is_served_as_soon_as_it_is_there(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    shutil.copytree(runs / "kuhn", folder / "kuhn")
+    app = create_app(settings(folder, f"sqlite:///{tmp_path / 'games.db'}"))
+    with TestClient(app, base_url=BASE) as client:
+        first = client.get(f"{API}/runs/kuhn/policy?limit=1").json()["infosets"][0]
+        assert first["snapshot"] == 60
+        run = RunDir.open(folder / "kuhn")
+        run.continue_with(run.config.model_copy(update={"games": 90}))
+        train(run)
+        time.sleep(1.1)
+        again = client.get(f"{API}/runs/kuhn/policy/{first['identifier']}").json()
+        assert again["snapshot"] == 90
+        assert again["visits"] > first["visits"]
+        assert client.get(f"{API}/runs/kuhn").json()["games"] == 90
+
+
+def test_a_damaged_checkpoint_is_passed_over(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    shutil.copytree(runs / "kuhn", folder / "kuhn")
+    (folder / "kuhn" / "checkpoints" / "00000060" / "table.bin").write_bytes(b"nothing")
+    (folder / "kuhn" / "status.json").write_text('{"state": 1}')
+    (folder / "broken").mkdir()
+    (folder / "broken" / "config.json").write_text("{}")
+    app = create_app(settings(folder, f"sqlite:///{tmp_path / 'games.db'}"))
+    with TestClient(app, base_url=BASE) as client:
+        assert client.get(f"{API}/runs/kuhn/policy").json()["infosets"][0]["snapshot"] == 40
+        assert client.get(f"{API}/runs/kuhn/policy?snapshot=60").status_code == 404
+        assert [run["name"] for run in client.get(f"{API}/runs").json()["runs"]] == ["kuhn"]
+        body = {"opponent": {"run": "kuhn"}}
+        assert client.post(f"{API}/games", json=body).json()["game"]["opponent"]["snapshot"] == 40
+
+
+@pytest.mark.slow
+def test_a_run_in_training_is_followed_and_stopped(tmp_path: Path) -> None:
+    """Its stream tells of progress and evaluations; the stop is the administrator's alone."""
+    folder = tmp_path / "runs"
+    fields = {"game": "leduc", "rollouts": 20, "games": 10**6, "eval_every": 200, "eval_games": 20}
+    run = RunDir.create(folder / "live", make_config(fields))
+    result: list[Any] = []
+
+    def tell(games: int) -> None:
+        status = {"state": "training", "time": time.time(), "games": games, "target": 10**6}
+        if games % 100 == 0:
+            run.write_status(status)
+
+    trainer = threading.Thread(target=lambda: result.append(train(run, on_game=tell)))
+    trainer.start()
+    database = f"sqlite:///{tmp_path / 'games.db'}"
+    try:
+        with gateway_process(folder, database, REJOINDER_GATEWAY_ADMIN_TOKEN=ADMIN) as gateway:
+            seen: dict[str, list[Any]] = {"status": [], "record": []}
+            with gateway.client.stream("GET", f"{API}/runs/live/events") as stream:
+                assert stream.headers["content-type"].startswith("text/event-stream")
+                kind = ""
+                for line in stream.iter_lines():
+                    if line.startswith("event: "):
+                        kind = line.removeprefix("event: ")
+                    elif line.startswith("data: "):
+                        seen[kind].append(json.loads(line.removeprefix("data: ")))
+                    if len(seen["status"]) >= 3 and len(seen["record"]) >= 2:
+                        break
+            games = [status["games"] for status in seen["status"]]
+            assert games == sorted(set(games))
+            assert seen["status"][0]["alive"]
+            assert all("mer" in record for record in seen["record"])
+            path = f"{API}/runs/live/stop"
+            assert gateway.client.post(path).status_code == 401
+            wrong = {"Authorization": "Bearer wrong"}
+            assert gateway.client.post(path, headers=wrong).status_code == 401
+            assert trainer.is_alive()
+            assert gateway.client.post(path, headers=AS_ADMIN).status_code == 202
+            trainer.join(30)
+            assert not trainer.is_alive()
+            assert not result[0].finished
+            assert run.checkpoint_games()[-1] == result[0].games
+    finally:
+        run.request_stop()
+        trainer.join()
+
+
+def test_stopping_a_run_that_nobody_trains_is_a_conflict(client: TestClient) -> None:
+    assert client.post(f"{API}/runs/kuhn/stop", headers=AS_ADMIN).status_code == 409

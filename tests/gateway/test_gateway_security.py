@@ -1,0 +1,249 @@
+"""Strangers get nothing, nobody gets too much, and no error tells more than it should."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from gateway_play import ADMIN, API, BASE, DEAL, KUHN, Player, settings
+from sqlalchemy import select
+
+from rejoinder_gateway.app import create_app
+from rejoinder_gateway.security import Limiter, Tickets, hashed
+from rejoinder_gateway.settings import Settings, SettingsError
+from rejoinder_gateway.store import GameRow
+
+GAME_PATHS = ["", "/advice", "/decisions", "/history", "/replay", "/events"]
+GAME_POSTS = ["/moves", "/resign", "/ticket"]
+
+
+@contextmanager
+def gateway(runs: Path, tmp_path: Path, **fields: Any) -> Iterator[TestClient]:
+    app = create_app(settings(runs, f"sqlite:///{tmp_path / 'other.db'}", **fields))
+    with TestClient(app, base_url=BASE, raise_server_exceptions=False) as client:
+        yield client
+
+
+def test_a_wrong_secret_is_like_an_unknown_game(client: TestClient) -> None:
+    player, other = Player.start(client, DEAL), Player.start(client, DEAL)
+    wrong = [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": f"Bearer {other.secret}"},
+        {"Authorization": f"Bearer {player.secret}x"},
+        {"Authorization": f"Bearer {hashed(player.secret)}"},
+        {"Authorization": f"Basic {player.secret}"},
+        {"Authorization": "Bearer "},
+    ]
+    body = {"move_number": 0, "move": "pass"}
+    for headers in wrong:
+        for path in GAME_PATHS:
+            mine = client.get(f"{API}/games/{player.id}{path}", headers=headers)
+            nobodys = client.get(f"{API}/games/0000000000000000{path}", headers=headers)
+            assert mine.status_code == 404
+            assert (mine.content, mine.headers) == (nobodys.content, nobodys.headers)
+        for path in GAME_POSTS:
+            mine = client.post(f"{API}/games/{player.id}{path}", headers=headers, json=body)
+            nobodys = client.post(f"{API}/games/0{path}", headers=headers, json=body)
+            assert mine.status_code == 404
+            assert mine.content == nobodys.content
+    assert player.get().json() == player.game
+
+
+def test_secrets_are_stored_as_hashes_only(client: TestClient) -> None:
+    player = Player.start(client, KUHN)
+    engine = client.app.state.context.store.engine  # type: ignore[attr-defined]
+    with engine.connect() as db:
+        row = db.execute(select(GameRow.__table__).where(GameRow.id == player.id)).one()
+    assert player.secret not in str(row)
+    assert row.secret_hash == hashed(player.secret)
+    assert player.secret not in player.get().text
+
+
+def test_a_ticket_opens_one_stream_of_one_game_once(client: TestClient) -> None:
+    tickets = Tickets(clock := _Clock())
+    ticket = tickets.issue("one")
+    assert not tickets.redeem(ticket, "other")
+    assert not tickets.redeem("made up", "one")
+    assert tickets.redeem(ticket, "one")
+    assert not tickets.redeem(ticket, "one")
+    late = tickets.issue("one")
+    clock.now += 61
+    assert not tickets.redeem(late, "one")
+    player = Player.start(client, KUHN)
+    answer = player.post("/ticket")
+    assert answer.status_code == 201
+    assert (
+        client.get(f"{API}/games/{player.id}?ticket={answer.json()['ticket']}").status_code == 404
+    )
+
+
+class _Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_limiter_allows_a_burst_and_then_a_rate() -> None:
+    limiter = Limiter(2.0, 5, clock := _Clock())
+    assert [limiter.wait("a") for _ in range(5)] == [0.0] * 5
+    assert limiter.wait("a") == pytest.approx(0.5)
+    assert limiter.wait("b") == 0.0
+    clock.now += 1.0
+    assert [limiter.wait("a") > 0 for _ in range(3)] == [False, False, True]
+    assert Limiter(0, 1).wait("a") == 0.0
+
+
+def test_too_many_requests_are_told_when_to_come_back(runs: Path, tmp_path: Path) -> None:
+    with gateway(runs, tmp_path, rate=0.5, burst=3) as client:
+        answers = [client.get(f"{API}/runs") for _ in range(4)]
+        assert [a.status_code for a in answers] == [200, 200, 200, 429]
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        assert answers[-1].headers["content-type"] == "application/problem+json"
+        assert client.get("/healthz").status_code == 200
+
+
+def test_the_number_of_games_is_limited(runs: Path, tmp_path: Path) -> None:
+    with gateway(runs, tmp_path, max_games=2) as client:
+        players = [Player.start(client, KUHN) for _ in range(2)]
+        assert client.post(f"{API}/games", json={"opponent": KUHN}).status_code == 503
+        players[0].post("/resign")
+        assert client.post(f"{API}/games", json={"opponent": KUHN}).status_code == 201
+    with gateway(runs, tmp_path, new_games=3) as client:
+        answers = [client.post(f"{API}/games", json={"opponent": KUHN}) for _ in range(4)]
+        assert [a.status_code for a in answers] == [201, 201, 201, 429]
+
+
+def test_bodies_are_limited_whatever_they_say_of_their_size(runs: Path, tmp_path: Path) -> None:
+    with gateway(runs, tmp_path, max_body=1024) as client:
+        big = json.dumps({"opponent": KUHN, "player": {"name": "x" * 2000}})
+        told = client.post(
+            f"{API}/games", content=big, headers={"content-type": "application/json"}
+        )
+        chunks = (big[k : k + 100].encode() for k in range(0, len(big), 100))
+        untold = client.post(
+            f"{API}/games", content=chunks, headers={"content-type": "application/json"}
+        )
+        for answer in (told, untold):
+            assert answer.status_code == 413
+            assert answer.headers["content-type"] == "application/problem+json"
+        assert client.post(f"{API}/games", json={"opponent": KUHN}).status_code == 201
+
+
+def test_streams_are_limited(runs: Path, tmp_path: Path) -> None:
+    with gateway(runs, tmp_path, max_streams=1) as client:
+        streams = client.app.state.context.streams  # type: ignore[attr-defined]
+        with streams:
+            assert client.get(f"{API}/runs/kuhn/events").status_code == 503
+        assert streams.open == 0
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", f"{API}/runs", f"{API}/nothing", "/api/x"])
+def test_every_answer_has_the_security_headers(client: TestClient, path: str) -> None:
+    headers = client.get(path).headers
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "access-control-allow-origin" not in headers
+
+
+def test_a_name_that_is_not_ours_is_refused(client: TestClient) -> None:
+    """So a page elsewhere cannot reach a loopback gateway by a name that it rebinds."""
+    for host in ("evil.example", "evil.example:8642", "127.0.0.1.evil.example", ""):
+        assert client.get(f"{API}/runs", headers={"host": host}).status_code == 400
+    for host in ("localhost:1", "127.0.0.1", "[::1]:8642"):
+        assert client.get(f"{API}/runs", headers={"host": host}).status_code == 200
+
+
+def test_cors_is_for_the_named_origins_alone(runs: Path, tmp_path: Path) -> None:
+    friend, stranger = "https://friend.example", "https://stranger.example"
+    with gateway(runs, tmp_path, origins=(friend,)) as client:
+        allowed = client.get(f"{API}/runs", headers={"origin": friend}).headers
+        assert allowed["access-control-allow-origin"] == friend
+        assert "access-control-allow-credentials" not in allowed
+        refused = client.get(f"{API}/runs", headers={"origin": stranger}).headers
+        assert "access-control-allow-origin" not in refused
+        asked = {"origin": stranger, "access-control-request-method": "POST"}
+        assert client.options(f"{API}/games", headers=asked).status_code == 400
+    with pytest.raises(SettingsError, match="origins"):
+        Settings.read({"REJOINDER_GATEWAY_ORIGINS": "*"})
+
+
+def test_results_are_for_the_administrator(client: TestClient, runs: Path, tmp_path: Path) -> None:
+    player = Player.start(client, KUHN, player={"name": "=1+1"})
+    player.post("/resign")
+    assert client.get(f"{API}/results").status_code == 401
+    assert client.get(f"{API}/results", headers=player.headers).status_code == 401
+    admin = {"Authorization": f"Bearer {ADMIN}"}
+    (told,) = client.get(f"{API}/results", headers=admin).json()["results"]
+    assert (told["id"], told["outcome"], told["player_name"]) == (player.id, "resigned", "=1+1")
+    text = client.get(f"{API}/results?format=csv", headers=admin).text
+    (line,) = csv.DictReader(io.StringIO(text))
+    assert line["player_name"] == "'=1+1"  # no formula for a spreadsheet
+    assert "secret" not in text
+    with gateway(runs, tmp_path, admin_token=None) as closed:
+        assert closed.get(f"{API}/results", headers=admin).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/v1/nothing", 404),
+        ("GET", "/api/v2/runs", 404),
+        ("DELETE", "/api/v1/runs", 405),
+        ("POST", "/healthz", 405),
+        ("GET", "/nothing.js", 404),
+        ("GET", "/../settings.py", 404),
+        ("GET", "/%2e%2e/settings.py", 404),
+        ("GET", "/..%2fsettings.py", 404),
+        ("POST", "/", 405),
+    ],
+)
+def test_every_error_is_a_problem(client: TestClient, method: str, path: str, status: int) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert {"type", "title", "status", "detail"} <= answer.json().keys()
+    assert answer.json()["status"] == status
+
+
+def test_what_nobody_expected_tells_only_a_reference(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("the password is swordfish")
+
+    with gateway(runs, tmp_path) as client:
+        library = client.app.state.context.library  # type: ignore[attr-defined]
+        monkeypatch.setattr(type(library), "runs", fail)
+        answer = client.get(f"{API}/runs")
+        assert answer.status_code == 500
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert "swordfish" not in answer.text
+        assert "Traceback" not in answer.text
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_database_that_is_gone_is_a_503(runs: Path, tmp_path: Path) -> None:
+    with gateway(runs, tmp_path) as client:
+        player = Player.start(client, KUHN)
+        engine = client.app.state.context.store.engine  # type: ignore[attr-defined]
+        with engine.begin() as db:
+            db.exec_driver_sql("ALTER TABLE moves RENAME TO lost")
+        number = player.game["move_number"]
+        assert player.move("bet").status_code == 503
+        with engine.begin() as db:
+            db.exec_driver_sql("ALTER TABLE lost RENAME TO moves")
+        assert player.get().json()["move_number"] == number
+        assert player.move("bet").status_code == 200
