@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -583,6 +584,29 @@ def test_the_status_is_the_last_one_written(tmp_path: Path) -> None:
     for damaged in (b"", b"[]", b'{"games": 3', b"\xff\xfe"):
         (run.path / "status.json").write_bytes(damaged)
         assert run.status() == {}
+
+
+def test_standing_tells_whether_somebody_trains(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    assert not run.standing()["alive"]
+    said = {"games": 3, "target": 9, "state": "training", "time": time.time()}
+    run.write_status(said)
+    assert run.standing() == said | {"alive": True}
+    run.write_status(said | {"time": time.time() - 60})
+    assert (run.standing()["state"], run.standing()["alive"]) == ("gone", False)
+    run.write_status(said | {"state": "finished"})
+    assert (run.standing()["state"], run.standing()["alive"]) == ("finished", False)
+    run.write_status({"state": "training"})
+    assert not run.standing()["alive"]
+
+
+def test_a_request_to_stop_is_forgotten_when_training_begins(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    assert not run.stop_requested()
+    run.request_stop()
+    assert run.stop_requested()
+    run.begin_session(from_game=0)
+    assert not run.stop_requested()
 
 
 def test_provenance_says_what_ran(tmp_path: Path) -> None:

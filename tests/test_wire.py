@@ -25,7 +25,9 @@ from rejoinder.cfr.policy import policy_dtype
 from rejoinder.cfr.rollout import MAX_REGRET, entry_dtype, first_flaw
 from rejoinder.cfr.table import new_table
 from rejoinder.config import MAX_GAMES, RunConfig, make_config
+from rejoinder.evaluate.match import _summary
 from rejoinder.ledger import SnapshotId
+from rejoinder.metrics import plain_result
 from rejoinder.wire import (
     MAGIC,
     MAX_LEASE,
@@ -359,6 +361,15 @@ def test_a_wrong_envelope_is_refused(place: int, value: Any, reason: str) -> Non
     said = refusal_of(msgpack.packb(envelope))
     assert reason in said
     assert said.isprintable()
+
+
+@pytest.mark.parametrize("won", [0, 1, 10, 19, 20])
+def test_every_result_of_a_real_match_gets_through(won: int) -> None:
+    """Intervals end a rounding error beyond the rate when all games are won or lost."""
+    outcomes = np.array([1.0] * won + [-1.0] * (20 - won))
+    result = plain_result(_summary(outcomes))
+    message = Evaluation(SnapshotId(20, bytes(32)), "worker", {"random": result})
+    assert codec().decode(codec().encode(message)) == message
 
 
 @pytest.mark.parametrize("kind", ["leases", "", "\x1b[2J\n" * 100])

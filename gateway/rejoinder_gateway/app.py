@@ -57,9 +57,9 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     problems.install(app)
-    app.include_router(service.probes)
-    for topic in (service, runs, policies, games, results):
+    for topic in (policies, games, runs, results, service):  # routes are tried in this order
         app.include_router(topic.router, prefix=VERSION_1)
+    app.include_router(service.probes)
     web.install(app)
     if settings.origins:
         app.add_middleware(

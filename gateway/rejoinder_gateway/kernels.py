@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from rejoinder.evaluate.agents import opponents
 from rejoinder.games import GAMES
 from rejoinder.games.base import Game
@@ -24,6 +26,8 @@ class Kernels:
         except Exception as error:
             self.state = f"cannot be loaded; the log has more under {note(error)}"
         else:
+            gc.collect()
+            gc.freeze()  # compiled code is a big heap that the collector need not search again
             self.state = "ok"
 
 

@@ -2,8 +2,8 @@
 
 A run is a folder of the runs' folder and is named after it; a name that is no such folder is
 unknown, so no name leads anywhere else. Everything read is kept until the file behind it changes:
-configs and metrics by their time stamps, checkpoints by their number of games, looked for at most
-once a second.
+configs and metrics by their time stamps, checkpoints by their number of games. Runs and checkpoints
+are looked for at most once a second.
 """
 
 from __future__ import annotations
@@ -98,6 +98,9 @@ class Library:
         return loaded
 
     def _open(self, name: str) -> Run | None:
+        known, now = self._runs.get(name), time.monotonic()
+        if known is not None and now - known.seen < _LOOK:
+            return known
         if not name or name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
             return None
         path = self.folder / name
@@ -106,7 +109,6 @@ class Library:
         except (OSError, ValueError):
             self._runs.pop(name, None)
             return None
-        known = self._runs.get(name)
         if known is None or known.stamp != stamp:
             if not is_run(path):
                 return None
@@ -117,6 +119,7 @@ class Library:
                     log.warning("%s is not listed: %s", name, error)
                 self._refused[name] = stamp
                 return None
+        known.seen = now
         return known
 
 
@@ -126,7 +129,8 @@ class Run:
     def __init__(self, name: str, directory: RunDir, stamp: int) -> None:
         self.name = name
         self.directory = directory
-        self.stamp = stamp
+        self.stamp = stamp  # of its config
+        self.seen = 0.0  # when it was last found there
         self._checkpoints: list[int] = []
         self._looked = 0.0
         self._digests: dict[int, str] = {}

@@ -1,8 +1,9 @@
 """Games and their logs in a database: SQLite or PostgreSQL.
 
 Invariants: a game is its row in `games` (seed, rules, opponent) and its moves in order; nothing
-else is needed to rebuild it. The primary key (game, number) makes it impossible to make a move
-twice, whoever tries. What `do` returns has been committed.
+else is needed to rebuild it. A change goes through only if the game is where its author thinks it
+is, and the primary key (game, number) makes it impossible to make a move twice, whoever tries. What
+`do` returns has been committed.
 
 All work is done by one thread, in the order in which it was asked for. What waits while a commit is
 under way shares the next one, so the cost of a commit is spread over all games that move at once.
@@ -106,14 +107,25 @@ class MoveRow(Base):
 
 _GAMES, _MOVES = cast(Table, GameRow.__table__), cast(Table, MoveRow.__table__)
 # Made once: the ORM would build them anew for every move, which costs more than the database.
-_CHANGE = _GAMES.update().where(_GAMES.c.id == bindparam("which"))
+_CHANGE = _GAMES.update().where(
+    _GAMES.c.id == bindparam("which"),
+    _GAMES.c.moves == bindparam("before"),
+    _GAMES.c.outcome.is_(None),
+)
 _LOG = _MOVES.insert()
 
 
-def record(db: Session, game: str, changes: dict[str, Any], moves: list[dict[str, Any]]) -> None:
-    """Write down what has become of a game, and the moves that led there."""
+class Conflict(Exception):
+    """The game is not where whoever wanted to change it thought."""
+
+
+def record(
+    db: Session, game: str, before: int, changes: dict[str, Any], moves: list[dict[str, Any]]
+) -> None:
+    """Write down what has become of a game of `before` moves, and the moves that led there."""
     connection = db.connection()
-    connection.execute(_CHANGE, {"which": game, **changes})
+    if connection.execute(_CHANGE, {"which": game, "before": before, **changes}).rowcount != 1:
+        raise Conflict
     if moves:
         connection.execute(_LOG, [{"game": game, **move} for move in moves])
 

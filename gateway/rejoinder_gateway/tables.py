@@ -11,6 +11,7 @@ of (seed, move number), so a rebuilt game goes on as the lost one would have.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 from collections import OrderedDict
@@ -33,7 +34,7 @@ from rejoinder_gateway.decisions import Mind
 from rejoinder_gateway.library import Library, baseline
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.security import hashed, matches, new_secret
-from rejoinder_gateway.store import GameRow, MoveRow, Store, now, record
+from rejoinder_gateway.store import Conflict, GameRow, MoveRow, Store, now, record
 from rejoinder_gateway.telemetry import Telemetry
 from rejoinder_gateway.telling import told_events
 
@@ -110,6 +111,13 @@ class Table:
         return same and made.actor == self.row.seat and all(m.actor != made.actor for m in later)
 
 
+class OpponentUnavailable(Problem):
+    """The run that an agent comes from is gone, or cannot be read."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(503, "Opponent unavailable", f"the agent cannot move now: {why}")
+
+
 class Tables:
     """All games; the only one who writes them."""
 
@@ -168,7 +176,8 @@ class Tables:
         if table.agents_turn:
             async with table.lock:
                 if table.agents_turn:  # the agent was to move when the gateway went down
-                    await self._play(table, table.session.copy(), [])
+                    with contextlib.suppress(OpponentUnavailable):  # one can still look, or resign
+                        await self._play(table, table.session.copy(), [])
         self._keep(table)
         return table
 
@@ -245,9 +254,7 @@ class Tables:
             run = self._library.run(name)
             return Mind(*await self._library.agent(run, snapshot, argmax=argmax))
         except Problem as problem:
-            raise Problem(
-                503, "Opponent unavailable", f"the agent cannot move now: {problem.detail}"
-            ) from None
+            raise OpponentUnavailable(problem.detail) from None
 
     async def _check_room(self) -> None:
         since = now() - _IDLE
@@ -280,8 +287,14 @@ class Tables:
         row, moves = await self._store.do(read)
         if row is None:
             raise unknown_game()
-        # Somebody else may have been faster; there must be one table for a game.
-        return self._alive.get(game) or self._keep(Table(row, moves))
+        if known := self._alive.get(game):  # somebody else was faster; there must be one table
+            return known
+        try:
+            return self._keep(Table(row, moves))
+        except IllegalMove:
+            raise Problem(
+                503, "Other rules", "the game was begun with an engine whose rules were others"
+            ) from None
 
     def _keep(self, table: Table) -> Table:
         self._alive[table.row.id] = table
@@ -314,8 +327,8 @@ class Tables:
         new: bool = False,
     ) -> None:
         """Write first, then take over."""
-        row, moment = table.row, now()
-        changes: dict[str, Any] = {"moves": len(table.moves) + len(made), "updated": moment}
+        row, moment, before = table.row, now(), len(table.moves)
+        changes: dict[str, Any] = {"moves": before + len(made), "updated": moment}
         if ending:
             changes |= ending | {"finished": moment}
         log = [vars(move) for move in made]
@@ -324,11 +337,11 @@ class Tables:
             if new:
                 db.add(GameRow(**_columns(row)))
                 db.flush()
-            record(db, row.id, changes, log)
+            record(db, row.id, before, changes, log)
 
         try:
             await self._store.do(write)
-        except IntegrityError:
+        except (Conflict, IntegrityError):
             self._forget(table)  # another gateway on this database has moved
             raise Problem(409, "Stale move", "the game has gone on elsewhere; read it") from None
         except BaseException:

@@ -39,6 +39,7 @@ HASH_BYTES = 32
 _CHECKSUM_BYTES = 16
 _MAX_ROWS = 2**40
 _MAX_TEXT = 500
+_ROUNDING = 1e-9  # of rates: the interval of a match that was won altogether ends just below 1
 _MAX_OPPONENTS = 100  # in one evaluation
 _COUNT = np.dtype("<u4")
 _INDEX = np.dtype("<u8")
@@ -243,8 +244,10 @@ class Codec:
             for name in _RATE_FIELDS:
                 figures[name] = match.number(name, -1e9 if name == "mean_utility" else 0.0, 1e9)
             match.nothing_left()
-            low, high = figures["low"], figures["high"]
-            if not low <= figures["win_rate"] <= high <= 1 or figures["draw_rate"] > 1:
+            low, high = figures["low"] - _ROUNDING, figures["high"] + _ROUNDING
+            if not low <= figures["win_rate"] <= high <= 1 + 2 * _ROUNDING:
+                raise WireError(f"match against {_short(opponent)}: the rates make no sense")
+            if figures["draw_rate"] > 1:
                 raise WireError(f"match against {_short(opponent)}: the rates make no sense")
             win_rates[opponent] = figures
         return Evaluation(fields.snapshot(), fields.text("worker"), win_rates)

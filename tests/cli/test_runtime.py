@@ -20,6 +20,7 @@ from tls_proxy import tls_front
 from rejoinder.bus import Bus, connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.config import load_config
+from rejoinder.jit import KERNEL_VERSION
 from rejoinder.rundir import RunDir, is_run
 
 REJOINDER = [sys.executable, "-m", "rejoinder_cli.main"]
@@ -192,6 +193,56 @@ def test_killed_children_are_started_again(
     assert expected in out
     assert "the embedded server died" in err
     assert "worker-1 died (SIGKILL)" in err
+
+
+def test_a_run_that_is_being_trained_is_left_alone(
+    tmp_path: Path, start: Callable[..., Started]
+) -> None:
+    path = tmp_path / "run"
+    training = start("train", *TINY, "--games", "100000", "--workers", "1", "--run", path)
+    until(lambda: games_of(path) > 0)
+    for arguments in (
+        ["train", *TINY, "--overwrite"],
+        ["train", *TINY, "--resume"],
+        ["train", *TINY, "--resume", "--mode", "sequential"],
+        ["up", *TINY],
+    ):
+        assert "is being trained by another process" in refused(*arguments, "--run", str(path))
+    assert training.process.poll() is None
+    training.process.send_signal(signal.SIGINT)
+    assert training.finish()[0] == 130
+    assert run_json("verify", path, "--sample", "0.1")["verified"]
+
+
+def test_a_run_whose_own_server_has_ended_has_nothing_to_clean(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run_json("train", *TINY, "--games", "20", "--run", path, "--workers", "1")
+    assert run_json("clean", path)["removed"] == 0
+    assert run_json("workers", path)["runs"] == {}
+
+
+def test_a_worker_looks_for_a_run_that_has_a_learner(
+    tmp_path: Path, expected: str, own_server: EmbeddedServer, start: Callable[..., Started]
+) -> None:
+    config = load_config("tiny")
+    for name, kernel in (("aaa-abandoned", KERNEL_VERSION), ("bbb-other-version", "another")):
+        Bus(connect(own_server.url), name).announce(
+            {
+                "fingerprint": config.fingerprint,
+                "kernel": kernel,
+                "config": config.model_dump(mode="json"),
+                "finished": False,
+            }
+        )
+    Bus(connect(own_server.url), "bbb-other-version").claim()
+    worker = start("worker", "--redis", own_server.url)
+    told = run_json(
+        *("train", *TINY, "--games", "300", "--workers", "0", "--run", str(tmp_path / "zzz")),
+        *("--redis", own_server.url),
+    )
+    assert told["digest"] == expected
+    worker.process.send_signal(signal.SIGTERM)
+    assert worker.finish()[0] == 0
 
 
 def test_nothing_outlives_a_killed_trainer(tmp_path: Path, start: Callable[..., Started]) -> None:

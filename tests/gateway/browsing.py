@@ -143,11 +143,20 @@ def new_game(
     if opponent:
         page.select_option("#opponent", opponent)
     page.check(f"input[name=first][value={first}]")
+    _enter(page, "#begin")
+
+
+def play_again(page: Page) -> None:
+    """From the end of a game into the next one, with the same settings."""
+    _enter(page, "#again")
+
+
+def _enter(page: Page, button: str) -> None:
     before = page.url
-    page.click("#begin")
+    page.click(button)
     page.wait_for_function("before => location.href !== before", arg=before)
-    page.wait_for_selector("dialog", state="detached")
-    page.wait_for_selector(WAITS_OR_OVER)
+    game = page.url.rpartition("/")[2]
+    page.wait_for_selector(f"[data-game='{game}'] :is({WAITS_OR_OVER})")
 
 
 def instant(page: Page) -> None:
@@ -158,14 +167,24 @@ def click_move(page: Page, wanted: str | None = None) -> str:
     """Click a move: the wanted one, or a sensible one. Returns its name once it is answered."""
     moves = page.eval_on_selector_all(PLAYABLE, "all => all.map((one) => one.dataset.move)")
     move = wanted or choose(moves)
-    story = page.locator(".history li").count()
+    made = moves_made(page)
     page.locator(f"[data-move='{move}']:not(:disabled)").first.click()
-    page.wait_for_function(
-        "([story, selector]) => document.querySelectorAll('.history li').length > story"
-        " && document.querySelector(selector)",
-        arg=[story, WAITS_OR_OVER],
-    )
+    wait_for_answer(page, made)
     return move
+
+
+def moves_made(page: Page) -> int:
+    """As the history beside the table tells them."""
+    return page.locator(".history li").count()
+
+
+def wait_for_answer(page: Page, made: int) -> None:
+    """Until the history tells more than `made`, and the player is to move or the game is over."""
+    page.wait_for_function(
+        "([made, selector]) => document.querySelectorAll('.history li').length > made"
+        " && document.querySelector(selector)",
+        arg=[made, WAITS_OR_OVER],
+    )
 
 
 def choose(moves: list[str]) -> str:

@@ -25,8 +25,11 @@ from browsing import (
     click_move,
     instant,
     make_runs,
+    moves_made,
     new_game,
+    play_again,
     play_to_the_end,
+    wait_for_answer,
 )
 from playwright.sync_api import Browser, Page, expect
 
@@ -94,8 +97,7 @@ def test_whole_games_by_clicking_with_payments_and_just_say_no(page: Page) -> No
         expect(page.locator("#result")).to_have_text(re.compile("You won|The agent won|A draw"))
         if seen == {"paid", "said no"}:
             return
-        page.click("#again")
-        page.wait_for_selector(PLAYABLE)
+        play_again(page)
     pytest.fail(f"15 games had only {seen or 'neither'}")
 
 
@@ -218,12 +220,13 @@ def test_a_killed_gateway_loses_nothing(
     for _ in range(4):
         click_move(page)
     number = _game(page)["move_number"]
+    made = moves_made(page)
     gateway.kill()
     page.locator(PLAYABLE).first.click()  # is sent again until it is answered
     expect(page.locator(".lost")).to_contain_text("Connection to the gateway lost")
     gateway.start()
     expect(page.locator(".lost")).to_have_count(0)
-    page.wait_for_selector(PLAYABLE)
+    wait_for_answer(page, made)
     assert _game(page)["move_number"] > number
     play_to_the_end(page)
     expect(page.locator("#result")).to_be_visible()
@@ -237,6 +240,25 @@ def test_other_games_on_the_generic_table(page: Page, game: str) -> None:
         expect(page.locator(".facts")).to_contain_text("Card")
         play_to_the_end(page)
         expect(page.locator(".result")).to_contain_text("Result:")
+
+
+def test_a_lifted_card_stays_under_the_pointer(page: Page) -> None:
+    page.goto("/")
+    new_game(page)
+    place = page.locator(".hand " + PLAYABLE).first.bounding_box()
+    assert place is not None
+    page.mouse.move(place["x"] + 20, place["y"] + place["height"] - 2)
+    seen = page.evaluate(
+        """async () => {
+          const tops = new Set();
+          for (let frame = 0; frame < 20; frame += 1) {
+            await new Promise(requestAnimationFrame);
+            if (frame > 4) tops.add(document.querySelector(".card:hover")?.offsetTop ?? "lost");
+          }
+          return [...tops];
+        }"""
+    )
+    assert "lost" not in seen
 
 
 def test_a_game_by_keyboard(page: Page) -> None:
@@ -253,8 +275,9 @@ def test_a_game_by_keyboard(page: Page) -> None:
         move = page.evaluate("document.activeElement.dataset.move")
         assert move, "the focus is on a card that can be played"
         number = _game(page)["move_number"]
+        made = moves_made(page)
         page.keyboard.press("Enter")
-        page.wait_for_function(f"() => document.querySelector('{PLAYABLE}')")
+        wait_for_answer(page, made)
         assert _game(page)["move_number"] > number
         assert page.evaluate("document.querySelector('.table').contains(document.activeElement)")
 
@@ -492,9 +515,7 @@ def _until_owing(page: Page) -> None:
             if page.locator("[data-response=payer]").count():
                 return
             click_move(page)
-        page.click("#again")
-        page.wait_for_selector(".result", state="detached")
-        page.wait_for_selector(PLAYABLE)
+        play_again(page)
     pytest.fail("ten games without rent")
 
 

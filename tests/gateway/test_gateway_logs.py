@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,7 @@ def _cut(db: Database, game: str) -> int:
     row, moves = _read(db, game)
     last = max(m.number for m in moves if m.actor == row.seat)
     db.execute(delete(MoveRow).where(MoveRow.game == game, MoveRow.number > last))
+    row.moves = last + 1
     return last + 1
 
 
@@ -174,6 +176,42 @@ def test_a_move_by_another_gateway_is_a_conflict_and_nothing_is_made_twice(
         assert player.move(names[0]).status_code == 200
         assert other.move(names[-1], 0).status_code == 409
         assert other.get().json() == player.game
+        other.game = other.get().json()
+        player.post("/resign")
+        assert other.move(other.game["legal"][0]["name"]).status_code == 409
+        assert other.post("/resign").json() == player.get().json()
+
+
+def test_a_game_whose_run_is_gone_can_be_read_and_resigned(runs: Path, tmp_path: Path) -> None:
+    folder, database = tmp_path / "runs", f"sqlite:///{tmp_path / 'games.db'}"
+    shutil.copytree(runs / "leduc", folder / "leduc")
+    with TestClient(create_app(settings(folder, database)), base_url=BASE) as client:
+        player = Player.start(client, {"run": "leduc"})
+    shutil.rmtree(folder / "leduc")
+    with TestClient(create_app(settings(folder, database)), base_url=BASE) as client:
+        player.client = client
+        assert player.get().json() == player.game
+        assert player.move("raise").status_code == 503
+        assert player.get("/advice").status_code == 503
+        assert player.get().json() == player.game
+        assert player.post("/resign").json()["outcome"] == "resigned"
+
+
+def test_a_checkpoint_that_was_thinned_out_gives_way_to_a_later_one(
+    runs: Path, tmp_path: Path
+) -> None:
+    folder, database = tmp_path / "runs", f"sqlite:///{tmp_path / 'games.db'}"
+    shutil.copytree(runs / "deal", folder / "deal")
+    with TestClient(create_app(settings(folder, database)), base_url=BASE) as client:
+        player = Player.start(client, {"run": "deal", "snapshot": 20}, first="agent")
+        player.play_on(random.Random(1), most=2)
+    shutil.rmtree(folder / "deal" / "checkpoints" / "00000020")
+    with TestClient(create_app(settings(folder, database)), base_url=BASE) as client:
+        player.client = client
+        player.play_on(random.Random(2))
+        decisions = player.get("/decisions").json()["decisions"]
+        assert [d["snapshot"] for d in decisions] == sorted(d["snapshot"] for d in decisions)
+        assert {d["snapshot"] for d in decisions} == {20, 40}
 
 
 @pytest.mark.slow

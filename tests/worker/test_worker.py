@@ -75,7 +75,7 @@ def test_a_run_with_real_workers(own_server: EmbeddedServer, tmp_path: Path) -> 
         assert outcome(run, result) == sequential(config)
         code, said = ended(a)
         assert code == 0
-        assert f"{run.id} is finished" in said
+        assert f"{run.id} has no more work" in said
         assert b.poll() is None  # it was not told which run, so it waits for the next
         b.terminate()
         code, said = ended(b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -69,12 +70,32 @@ async def lookup(here: Here, run: TheRun, given: Lookup, snapshot: Games = None)
     return look_up(run, await here.library.snapshot(run, snapshot), given.state)
 
 
-@router.get("/policy/{identifier}", response_model=Infoset)
-async def policy(request: Request, run: str, identifier: str, snapshot: Games = None) -> Response:
-    """The policy of one infoset."""
+@router.get(
+    "/policy/{identifier}",
+    response_model=Infoset,
+    openapi_extra={
+        "parameters": [
+            {"name": "run", "in": "path", "required": True, "schema": {"type": "string"}},
+            {"name": "identifier", "in": "path", "required": True, "schema": {"type": "string"}},
+            {
+                "name": "snapshot",
+                "in": "query",
+                "schema": {"type": "integer", "minimum": 0, "maximum": Largest},
+                "description": "Games of the checkpoint; the newest without it.",
+            },
+        ]
+    },
+)
+async def policy(request: Request) -> Response:
+    """The policy of one infoset.
+
+    The one path that has to be fast: it takes its parameters by itself, and the answer is kept as
+    bytes.
+    """
     library = context(request).library
-    known = await library.snapshot(library.run(run), snapshot)
-    answer = known.answer(identifier)
+    run = library.run(request.path_params["run"])
+    known = await library.snapshot(run, _games(request) if request.scope["query_string"] else None)
+    answer = known.answer(request.path_params["identifier"])
     if answer is None:
         raise Problem(404, "Unknown infoset", "the policy has met no infoset of that identifier")
     return Response(answer, media_type="application/json")
@@ -104,3 +125,14 @@ async def policy_file(
         media_type=exports.MEDIA_TYPES[format],
         headers={"Content-Disposition": f'attachment; filename="{name}-{known.games}.{format}"'},
     )
+
+
+def _games(request: Request) -> int | None:
+    """The query's snapshot, checked."""
+    given = request.query_params.getlist("snapshot")
+    if not given:
+        return None
+    if not (re.fullmatch(r"[0-9]{1,16}", given[-1]) and int(given[-1]) <= Largest):
+        detail = "query.snapshot: a number of games is needed"
+        raise Problem(422, "Invalid request", detail, errors=[{"field": "query.snapshot"}])
+    return int(given[-1])

@@ -102,7 +102,7 @@ function lot(side, colour, piles, shown) {
           "data-key": move.name,
           "data-move": move.name,
           "aria-label": `Give a ${colour} property, worth ${worth(`property ${colour}`)}${complete && surplus <= 0 ? ". This breaks the set" : ""}`,
-          text: `Give one · ${worth(`property ${colour}`)}`,
+          text: `Give · ${worth(`property ${colour}`)}`,
           onclick: () => shown.onMove?.(move.name),
         })
       : null,
@@ -188,7 +188,7 @@ function responsePhase(shown) {
   const yields = offered(shown, "yield");
   const asked = mine && view.to_move === view.player;
   const refused = response.responses.at(-1) === "just say no";
-  const settled = refused ? "Refused by Just Say No." : left ? "Nothing left to give." : "Settled.";
+  const settled = refused ? "Just Say No" : left ? "Nothing left to give" : "Paid";
   return h(
     "div",
     { class: `response${mine ? " response--mine" : ""}`, "data-response": mine ? "payer" : "initiator" },
@@ -196,22 +196,20 @@ function responsePhase(shown) {
       "div",
       { class: "response__words" },
       h("p", { class: "response__what", text: `${mine ? "The agent charges" : "You charge"} ${rentName(response.action).toLowerCase()}` }),
-      h("p", { class: "response__head", tabindex: "-1", "data-key": "status", text: `${mine ? "You owe" : "The agent owes you"} ${response.owed}` }),
+      h("p", { class: "response__head", tabindex: "-1", "data-key": "status", text: response.settled ? settled : `${mine ? "You owe" : "The agent owes you"} ${response.owed}` }),
       h(
         "div",
         { class: "response__paid" },
         bar(response.paid / response.owed),
-        h("span", { text: `${response.paid} paid, ${left} to go` }),
+        h("span", { text: response.settled ? `${response.paid} of ${response.owed} paid` : `${response.paid} paid, ${left} to go` }),
       ),
       h("p", {
         class: "response__note",
-        text: response.settled
-          ? settled
-          : asked
-            ? yields
-              ? "You have nothing that could be given."
-              : "Give cards from your bank or properties, one at a time. No change is given."
-            : (shown.headline ?? "The agent answers."),
+        text: asked
+          ? yields
+            ? "You have nothing that could be given."
+            : "Give cards from your bank or properties, one at a time. No change is given."
+          : (shown.headline ?? "The agent answers."),
       }),
     ),
     h(

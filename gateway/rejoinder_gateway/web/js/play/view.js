@@ -26,6 +26,7 @@ import { askForGame, confirmResign } from "./new_game.js";
 import { Pause, pace, paceControl } from "./pace.js";
 import { sidePanel } from "./side.js";
 
+const SLOW = 250; // milliseconds after which a move that is not answered yet is said to be on its way
 const OWN_MOVE = 350; // milliseconds: one's own move needs no long look
 
 /** @type {import("../router.js").View} */
@@ -96,7 +97,7 @@ class Seat {
 
   /** Sit down. @param {HTMLElement} main */
   async take(main) {
-    fill(main, this.head, h("div", { class: "play" }, this.table, this.side.element));
+    fill(main, this.head, h("div", { class: "play", "data-game": this.game.id }, this.table, this.side.element));
     await this.settle();
     if (this.left) return;
     this.endings.push(
@@ -116,11 +117,13 @@ class Seat {
     if (this.busy) return;
     this.busy = true;
     this.notice = null;
-    this.drawTable();
+    const slow = setTimeout(() => this.drawTable(), SLOW);
     try {
       const { game } = await this.api.move(this.game.move_number, move);
+      clearTimeout(slow);
       await this.show(game);
     } catch (error) {
+      clearTimeout(slow);
       if (this.left) return;
       this.busy = false;
       this.notice = `That move was not made. ${words(error).detail}`;
@@ -213,6 +216,7 @@ class Seat {
     const owed = this.isDeal() && game.your_turn && this.view.response;
     if (owed) announce(`You owe ${owed.owed - owed.paid}. Give cards from your bank or properties.`);
     else if (game.your_turn) announce("Your turn");
+    else if (game.over) announce(ending(game));
   }
 
   drawHead() {
@@ -285,11 +289,11 @@ class Seat {
     if (hadFocus) this.keepFocus(playing);
   }
 
-  /** A keyboard stays at the table: on the first card that can be played, else on what is told. @param {boolean} playing */
+  /** A keyboard stays at the table: on the first card that can be played, on the result, or on what is told. @param {boolean} playing */
   keepFocus(playing) {
     const active = /** @type {HTMLElement} */ (document.activeElement);
     if (this.table.contains(active) && active.dataset.key !== "status") return;
-    const place = (playing && this.table.querySelector("[data-move]:not([data-move=pass])")) || this.table.querySelector("[data-key=status]");
+    const place = (playing && this.table.querySelector("[data-move]:not([data-move=pass])")) || this.table.querySelector("#result") || this.table.querySelector("[data-key=status]");
     if (place instanceof HTMLElement) place.focus({ preventScroll: true });
   }
 
@@ -301,12 +305,11 @@ class Seat {
   /** What the end was, and what one can do next. */
   result() {
     const { game } = this;
-    const heading = { won: "You won", lost: "The agent won", draw: "A draw", resigned: "You resigned" }[game.outcome ?? "draw"];
     const gain = game.utilities?.[game.seat];
     return h(
       "section",
       { class: `result result--${game.outcome}`, "aria-labelledby": "result" },
-      h("h2", { id: "result", tabindex: "-1", text: heading }),
+      h("h2", { id: "result", tabindex: "-1", text: ending(game) }),
       h("p", {
         text: [
           `${count(game.move_number, "move")} against ${opponentName(game)}.`,
@@ -372,6 +375,11 @@ function enter({ secret, game }) {
   rememberGame(game.id, { secret, game: game.game, title: shortTitle(game.title), opponent: opponentName(game), begun: new Date().toISOString(), outcome: null });
   remember("current", game.id);
   location.hash = address("play", game.id);
+}
+
+/** @param {GameState} game */
+function ending({ outcome }) {
+  return { won: "You won", lost: "The agent won", draw: "A draw", resigned: "You resigned" }[outcome ?? ""] ?? "The game is over";
 }
 
 /** @param {GameState} game */
