@@ -17,6 +17,7 @@ from rejoinder_cli.commands import (
     bench,
     chaos,
     clean,
+    demo,
     digest,
     evaluate,
     exploit,
@@ -92,6 +93,7 @@ def options(
     """Train, measure and play CFR policies for games with bounded one-sided responses."""
 
 
+app.command("demo")(demo.demo)
 app.command("games")(games.games)
 app.command("solve")(solve.solve)
 app.command("train")(train.train)

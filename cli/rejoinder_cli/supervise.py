@@ -141,12 +141,14 @@ class Household:
         for child in self._children:
             child.revive(self._report)
 
-    def stop_children(self) -> None:
-        for child in self._children:
+    def stop_children(self, but: Sequence[str] = ()) -> None:
+        """End the children, all but those of these names."""
+        ending = [child for child in self._children if child.name not in but]
+        for child in ending:
             child.ask_to_stop()
-        for child in self._children:
+        for child in ending:
             child.wait()
-        self._children.clear()
+        self._children = [child for child in self._children if child.name in but]
 
 
 def _cause(exit_code: int) -> str:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,8 @@ def test_up_starts_everything_and_lets_workers_join(
     tmp_path: Path, expected: str, start: Callable[..., Started]
 ) -> None:
     path = tmp_path / "run"
-    everything = start("up", *TINY, "--games", "300", "--run", path, "--workers", "0", "--json")
+    arguments = ["--games", "300", "--run", path, "--workers", "0", "--no-gateway", "--json"]
+    everything = start("up", *TINY, *arguments)
     url = until(lambda: said(path, "redis"))
     assert run_json("status", path)["state"] == "waiting for workers"
     worker = start("worker", "--redis", url, "--run-id", RunDir.open(path).id)
@@ -158,6 +160,56 @@ def test_up_starts_everything_and_lets_workers_join(
     assert (code, told["finished"], told["games"]) == (0, True, 300)
     assert run_json("digest", path)["digest"] == expected
     worker.process.kill()
+
+
+@pytest.mark.slow
+def test_up_serves_the_run_also_when_it_is_finished(
+    tmp_path: Path, start: Callable[..., Started]
+) -> None:
+    path = tmp_path / "runs" / "mine"
+    arguments = ["--games", "300", "--run", path, "--workers", "1", "--port", "0"]
+    everything = start("up", *TINY, *arguments, PYTHONUNBUFFERED="1")
+    assert everything.process.stdout
+    address = ""
+    while not address:
+        line = everything.process.stdout.readline()
+        assert line, "it ended"
+        address = line.partition("the page and the API: ")[2].strip()
+    until(lambda: run_of(address, "mine").get("state") == "finished", 60)
+    assert run_of(address, "mine")["games"] == 300
+    everything.process.send_signal(signal.SIGINT)
+    assert everything.finish()[0] == 0
+
+
+def run_of(address: str, name: str) -> dict[str, Any]:
+    """A run as the gateway tells it; empty while it does not answer."""
+    try:
+        with urllib.request.urlopen(f"{address}/api/v1/runs/{name}", timeout=5) as answer:
+            told: dict[str, Any] = json.load(answer)
+            return told
+    except OSError:
+        return {}
+
+
+@pytest.mark.slow
+def test_demo_trains_once_and_serves_the_page(
+    tmp_path: Path, start: Callable[..., Started]
+) -> None:
+    path = tmp_path / "runs" / "demo"
+    for trained in (True, False):
+        demo = start("demo", "--run", path, "--port", "0", PYTHONUNBUFFERED="1")
+        assert demo.process.stdout
+        lines: list[str] = []
+        while not (lines and "the gateway is at" in lines[-1]):
+            lines.append(demo.process.stdout.readline())
+            assert lines[-1], "it ended"
+        assert any("digest" in line for line in lines) == trained
+        address = lines[-1].split()[4].rstrip(",")
+        with urllib.request.urlopen(address, timeout=20) as page:
+            assert b"<html" in page.read()
+        assert run_of(address, "demo")["state"] == "finished"
+        demo.process.send_signal(signal.SIGINT)
+        assert demo.finish()[0] == 0
 
 
 def test_ctrl_c_saves_and_tells_how_to_resume(

@@ -59,9 +59,12 @@ def gateway(
         "port": port,
         "admin_token": admin_token,
     }
-    settings = Settings.read(os.environ, given)
+    serve_gateway(Settings.read(os.environ, given), Output(as_json))
+
+
+def serve_gateway(settings: Settings, output: Output) -> None:
+    """Serve until Ctrl-C."""
     settings.runs.mkdir(parents=True, exist_ok=True)
-    output = Output(as_json)
     with _listen(settings) as listening:
         _serve(settings, listening, output)
 

@@ -73,7 +73,7 @@ def train(
             result = _train_alone(directory, title, should_stop, output)
         else:
             count = cores() if workers is None else workers
-            result = _train_with_workers(
+            result = train_with_workers(
                 directory, redis, count, title, should_stop, output, mode=mode, patience=patience
             )
     tell_result(result, path, output)
@@ -100,7 +100,7 @@ def _train_alone(
         )
 
 
-def _train_with_workers(
+def train_with_workers(
     directory: RunDir,
     redis: str | None,
     workers: int,

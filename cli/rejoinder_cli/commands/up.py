@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -26,6 +28,7 @@ from rejoinder_cli.options import (
 )
 from rejoinder_cli.output import JsonFlag, Output
 
+GATEWAY = "gateway"
 _LOOK = 0.25  # seconds between two looks at the status
 
 
@@ -38,9 +41,16 @@ def up(
     seed: SeedOption = None,
     run: RunOption = None,
     settings: SetOption = None,
+    gateway: Annotated[
+        bool,
+        typer.Option(help="Serve the page and the API, also when the run is finished."),
+    ] = True,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Of the gateway; 0: any free one.")
+    ] = 8642,
     as_json: JsonFlag = False,
 ) -> None:
-    """Start server, learner and workers, keep them alive, and let more workers join."""
+    """Start server, learner, workers and gateway, keep them alive, and let more workers join."""
     from rejoinder.bus import shown
     from rejoinder.rundir import RunDir
     from rejoinder_cli.live import live_status
@@ -70,6 +80,10 @@ def up(
             f"the run is {directory.id}, in {path}\n"
             f"more workers may join: rejoinder worker --redis {shown(household.url)}"
         )
+        if gateway:
+            port = port or _free_port()
+            household.add(GATEWAY, "gateway", "--runs", str(path.parent), "--port", str(port))
+            output.say(f"the page and the API: http://127.0.0.1:{port}")
         with live_status(output, Path(config).stem) as show:
             while learner.exit_code != 0 and not (should_stop() or directory.stop_requested()):
                 household.tend()
@@ -77,12 +91,23 @@ def up(
                     show(status)
                 time.sleep(_LOOK)
             show(directory.status())
-        household.stop_children()
-    status = directory.status()
-    finished = status.get("state") == "finished"
+        household.stop_children(but=[GATEWAY])
+        status = directory.status()
+        finished = status.get("state") == "finished"
+        if gateway and finished and not should_stop():
+            output.say(f"finished; the page stays at http://127.0.0.1:{port} until Ctrl-C")
+            while not should_stop():
+                household.tend()
+                time.sleep(_LOOK)
     output.say(f"{status.get('games', 0):,} games, {status.get('state', 'stopped')}, in {path}")
     output.result({"run": str(path), "finished": finished, **status})
     if not finished:
         again_command = resume_command("up", config, path, mode, changed, redis, workers)
         output.say(f"to go on: {again_command}")
         raise typer.Exit(130)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
