@@ -37,6 +37,7 @@ check: setup ## lint, formatting and types
 bench: setup ## speed side by side: against OpenSpiel, the engine's, the runtime's, the learner's
 	$(BIN)/rejoinder bench openspiel
 	$(BIN)/rejoinder bench kernel
+	$(BIN)/rejoinder bench determinism
 	$(BIN)/rejoinder bench runtime
 	$(BIN)/rejoinder bench learner
 

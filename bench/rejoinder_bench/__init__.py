@@ -16,6 +16,7 @@ BENCHES = {
     "determinism": "one digest for sequential and ordered training, whatever the workers do",
     "runtime": "ordered over unordered training, the whole system over bare kernels",
     "learner": "games that one learner takes in, and what publishing a big table costs",
+    "gateway": "policy queries and moves over HTTP, over a bare FastAPI route",
     "crowd": "200 workers that come, go and die: nothing lost, memory bounded",
 }
 

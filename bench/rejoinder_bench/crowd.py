@@ -36,6 +36,7 @@ _GAMES = 30_000
 _BATCH = 1_000
 _LEASES = 8  # that a worker takes at most before it goes
 _DYING = 0.1  # share of the workers that go by dying
+_MEBIBYTES = 512  # that neither learner nor server may need
 _LOOK = 0.02  # seconds between two looks at the stream
 _LEAVING = 10.0  # seconds until all workers have seen the end
 
@@ -64,7 +65,10 @@ def run(say: Callable[[str], None]) -> Result:
             found["outstanding"] <= window
         ),
         "the stream never held more messages than that": found["stream"] <= window,
-        "the queue is empty": found["queued"] == 0,
+        "the queue drains: nothing waits once every game is folded": found["queued"] == 0,
+        f"learner and server stay below {_MEBIBYTES} MiB": (
+            max(found["learner_peak_mebibytes"], found["server_peak_mebibytes"]) < _MEBIBYTES
+        ),
         "some workers died": found["deaths"] > 0,
     }
     for what, holds in truths.items():
@@ -104,7 +108,6 @@ def _train(server: EmbeddedServer, directory: RunDir) -> dict[str, Any]:
         "deaths": deaths,
         "leases": leases,
         "stream": stream,
-        "queued": len(bus.waiting()),
         "server_peak_mebibytes": memory["used_memory_peak"] / 2**20,
     }
 
@@ -112,12 +115,13 @@ def _train(server: EmbeddedServer, directory: RunDir) -> dict[str, Any]:
 def _learn(pipe: Any, url: str, path: Path) -> None:
     """In a process of its own: the learner."""
     run = RunDir.open(path)
-    outstanding = [0]
-    workers = [0]
+    outstanding, workers, queued = [0], [0], [0]
 
     def look(status: dict[str, Any]) -> None:
         outstanding.append(status["outstanding"] + status["unfolded"])
         workers.append(len(status["workers"]))
+        if status["games"] == run.config.games and status["state"] != "finished":
+            queued.append(status["queued"])  # before the learner takes back what is left
 
     result = LearnerService(
         run, Bus(connect(url), run.id), on_status=look, workers=_WORKERS
@@ -127,6 +131,7 @@ def _learn(pipe: Any, url: str, path: Path) -> None:
             "digest": result.digest,
             "games_per_second": result.games_per_second,
             "outstanding": max(outstanding),
+            "queued": queued[-1],
             "workers_at_once": max(workers),
             "learner_peak_mebibytes": system.peak_bytes() / 2**20,
         }

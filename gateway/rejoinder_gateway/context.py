@@ -35,7 +35,12 @@ def context(request: Request) -> Context:
     return cast(Context, request.app.state.context)
 
 
-Here = Annotated[Context, Depends(context)]
+async def _here(request: Request) -> Context:
+    """FastAPI would run a plain function in a thread, for every request."""
+    return context(request)
+
+
+Here = Annotated[Context, Depends(_here)]
 
 _game_secret = HTTPBearer(
     auto_error=False, scheme_name="game secret", description="The secret of the game."
@@ -51,8 +56,8 @@ async def _run(here: Here, run: str) -> Run:
     return here.library.run(run)
 
 
-async def _table(here: Here, game: str, secret: _GameSecret) -> Table:
-    return await here.tables.open(game, secret.credentials if secret else None)
+async def _table(request: Request, game: str, secret: _GameSecret) -> Table:
+    return await context(request).tables.open(game, secret.credentials if secret else None)
 
 
 async def _admin(here: Here, token: _AdminToken) -> None:

@@ -11,6 +11,10 @@ from rejoinder.games.session import Session
 from rejoinder_gateway.decisions import Mind
 from rejoinder_gateway.problems import note
 
+# As usual but for the last: going through all games in memory takes 100 ms and more, during which
+# nobody gets an answer, and finds nothing, since games hold no cycles.
+_COLLECT = (700, 10, 100)
+
 
 class Kernels:
     """`state` is "ok" once they are there; until then requests work, but may wait."""
@@ -28,6 +32,7 @@ class Kernels:
         else:
             gc.collect()
             gc.freeze()  # compiled code is a big heap that the collector need not search again
+            gc.set_threshold(*_COLLECT)
             self.state = "ok"
 
 

@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 
 from rejoinder_gateway.problems import Problem
 
@@ -128,4 +129,8 @@ class Streams:
 
 def network(address: str) -> str:
     """What is limited as one: an IPv4 address, or the /64 of an IPv6 one."""
-    return ":".join(address.split(":")[:4]) if ":" in address else address
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address  # a name, as tests have it
+    return str(ip_network((parsed, 64 if parsed.version == 6 else 32), strict=False))

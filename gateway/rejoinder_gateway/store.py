@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import (
     BigInteger,
     ForeignKey,
@@ -219,6 +220,10 @@ def check_database(url: str) -> None:
     """Bring a database up to date, or say in one line why it cannot be used."""
     try:
         Store(url).close()
+    except CommandError as error:
+        raise StoreError(
+            f"database: it was made by another version of Rejoinder: {error}"
+        ) from None
     except (SQLAlchemyError, OSError) as error:
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
         raise StoreError(f"database: it cannot be used: {reason}") from None
@@ -237,10 +242,13 @@ def migrate(engine: Engine) -> None:
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
-        return create_engine(url, pool_pre_ping=True)
+        return create_engine(url, pool_pre_ping=True, hide_parameters=True)
     if url.database and url.database != ":memory:":
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": 30})
+    # Errors are logged, and what is stored of a game under way is nobody's to read there.
+    engine = create_engine(
+        url, connect_args={"check_same_thread": False, "timeout": 30}, hide_parameters=True
+    )
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _: Any) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -164,6 +165,8 @@ class Tables:
 
     async def open(self, game: str, secret: str | None) -> Table:
         """The game, if the secret is its own; else it is as good as unknown."""
+        if not re.fullmatch("[0-9a-f]{16}", game):  # no game was ever called that
+            raise unknown_game()
         table = self._alive.get(game)
         row = table.row if table else await self._store.do(lambda db: db.get(GameRow, game))
         if not matches(secret, row.secret_hash if row else None):

@@ -37,7 +37,11 @@ class _Page(StaticFiles):
     async def get_response(self, path: str, scope: Scope) -> Response:
         if scope["path"].startswith("/api/"):
             raise Problem(404, "Unknown path", "the API has no such path; see /api/v1/openapi.json")
-        if not self.lookup_path(path)[1] and "." not in path.rpartition("/")[2]:
+        try:
+            known = self.lookup_path(path)[1]
+        except (OSError, ValueError):  # no file can have such a name
+            raise Problem(404, "Unknown path", "there is no such page") from None
+        if not known and "." not in path.rpartition("/")[2]:
             path = "index.html"
         response = await super().get_response(path, scope)
         response.headers["Cache-Control"] = "no-cache"

@@ -25,6 +25,7 @@ from rejoinder.jit import KERNEL_VERSION
 from rejoinder.rundir import RunDir, is_run
 
 REJOINDER = [sys.executable, "-m", "rejoinder_cli.main"]
+SLOW = ["tiny", "--set", "rollouts=40", "--set", "eval_games=20", "--set", "checkpoint_every=50"]
 TINY = ["tiny", "--set", "rollouts=2", "--set", "eval_games=20", "--set", "checkpoint_every=50"]
 
 
@@ -33,6 +34,14 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The digest of 300 games, trained in one process."""
     path = tmp_path_factory.mktemp("sequential") / "run"
     told = run_json("train", *TINY, "--games", "300", "--mode", "sequential", "--run", path)
+    return str(told["digest"])
+
+
+@pytest.fixture(scope="module")
+def expected_slow(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same of a run that lasts long enough to be disturbed."""
+    path = tmp_path_factory.mktemp("sequential") / "run"
+    told = run_json("train", *SLOW, "--games", "300", "--mode", "sequential", "--run", path)
     return str(told["digest"])
 
 
@@ -126,19 +135,19 @@ def test_an_existing_server_is_used_and_left_as_it_was(
 
 
 def test_learner_and_workers_as_single_processes(
-    tmp_path: Path, expected: str, own_server: EmbeddedServer, start: Callable[..., Started]
+    tmp_path: Path, expected_slow: str, own_server: EmbeddedServer, start: Callable[..., Started]
 ) -> None:
     path = tmp_path / "run"
     worker = start("worker", "--redis", own_server.url, "--name", "early")
     learner = start(
-        "learner", *TINY, "--games", "300", "--run", path, "--json", REJOINDER_REDIS=own_server.url
+        "learner", *SLOW, "--games", "300", "--run", path, "--json", REJOINDER_REDIS=own_server.url
     )
     until(lambda: games_of(path) > 0)
     assert "early" in run_json("workers", path)["runs"][RunDir.open(path).id]
     assert run_json("status", path)["games"] > 0
     code, out, _ = learner.finish()
     assert code == 0
-    assert json.loads(out.splitlines()[-1])["digest"] == expected
+    assert json.loads(out.splitlines()[-1])["digest"] == expected_slow
     assert worker.process.poll() is None  # it waits for the next run
     worker.process.send_signal(signal.SIGTERM)
     code, _, err = worker.finish()
@@ -213,10 +222,10 @@ def test_demo_trains_once_and_serves_the_page(
 
 
 def test_ctrl_c_saves_and_tells_how_to_resume(
-    tmp_path: Path, expected: str, start: Callable[..., Started]
+    tmp_path: Path, expected_slow: str, start: Callable[..., Started]
 ) -> None:
     path = tmp_path / "run"
-    training = start("train", *TINY, "--games", "300", "--workers", "2", "--run", path)
+    training = start("train", *SLOW, "--games", "300", "--workers", "2", "--run", path)
     until(lambda: games_of(path) > 20)
     children = children_of(training.process.pid)
     training.process.send_signal(signal.SIGINT)
@@ -228,21 +237,21 @@ def test_ctrl_c_saves_and_tells_how_to_resume(
     command = re.search(r"to go on: (rejoinder .*)", out)
     assert command
     resumed = run_json(*command[1].split()[1:], "--workers", "1")
-    assert (resumed["digest"], resumed["games"]) == (expected, 300)
+    assert (resumed["digest"], resumed["games"]) == (expected_slow, 300)
     assert run_json("status", path)["state"] == "finished"
 
 
 def test_killed_children_are_started_again(
-    tmp_path: Path, expected: str, start: Callable[..., Started]
+    tmp_path: Path, expected_slow: str, start: Callable[..., Started]
 ) -> None:
     path = tmp_path / "run"
-    training = start("train", *TINY, "--games", "300", "--workers", "2", "--run", path)
+    training = start("train", *SLOW, "--games", "300", "--workers", "2", "--run", path)
     until(lambda: games_of(path) > 20)
     for pid in children_of(training.process.pid):  # the server and both workers
         os.kill(pid, signal.SIGKILL)
     code, out, err = training.finish()
     assert code == 0, err
-    assert expected in out
+    assert expected_slow in out
     assert "the embedded server died" in err
     assert "worker-1 died (SIGKILL)" in err
 

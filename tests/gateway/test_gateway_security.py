@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from gateway_play import ADMIN, API, BASE, DEAL, KUHN, Player, settings
-from sqlalchemy import select
+from sqlalchemy import select, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from rejoinder_gateway.app import create_app
-from rejoinder_gateway.security import Limiter, Tickets, hashed
+from rejoinder_gateway.security import Limiter, Tickets, hashed, network
 from rejoinder_gateway.settings import Settings, SettingsError
-from rejoinder_gateway.store import GameRow
+from rejoinder_gateway.store import GameRow, Store
 
 GAME_PATHS = ["", "/advice", "/decisions", "/history", "/replay", "/events"]
 GAME_POSTS = ["/moves", "/resign", "/ticket"]
@@ -90,6 +91,36 @@ class _Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8::1", "2001:db8::2", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("fe80::1%eth0", "fe80::2", True),
+        ("10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.1", "10.0.0.2", False),
+        ("testclient", "testclient", True),
+    ],
+)
+def test_what_is_limited_as_one(one: str, other: str, same: bool) -> None:
+    assert (network(one) == network(other)) == same
+
+
+@pytest.mark.parametrize("path", ["/%00", f"/{'a' * 300}", "/api/v1/games/%00", "/x%0a.js"])
+def test_names_that_nothing_can_have_are_unknown(client: TestClient, path: str) -> None:
+    answer = client.get(path, headers={"Authorization": "Bearer x"})
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_errors_of_the_database_keep_what_was_stored(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'a.db'}")
+    with pytest.raises(SQLAlchemyError) as error, store.engine.begin() as connection:
+        connection.execute(text("INSERT INTO nowhere VALUES (:seed)"), {"seed": "hidden-17"})
+    assert "hidden-17" not in str(error.value)
+    store.close()
 
 
 def test_the_limiter_allows_a_burst_and_then_a_rate() -> None:

@@ -54,7 +54,7 @@ def up(
     from rejoinder.bus import shown
     from rejoinder.rundir import RunDir
     from rejoinder_cli.live import live_status
-    from rejoinder_cli.supervise import Household
+    from rejoinder_cli.supervise import HOPELESS, Household
 
     if mode == "sequential":
         raise ValueError("--mode: a learner has workers; sequential is for `rejoinder train`")
@@ -62,6 +62,7 @@ def up(
     changed = overrides(mode, games, seed, settings)
     loaded = read_config(config, mode, changed)
     check_server(redis)
+    port = _free_port(port) if gateway else port
     path = run_path(config, run)
     directory = RunDir.open_or_create(path, loaded)
     with directory.locked():  # nobody else is at it
@@ -81,8 +82,9 @@ def up(
             f"more workers may join: rejoinder worker --redis {shown(household.url)}"
         )
         if gateway:
-            port = port or _free_port()
-            household.add(GATEWAY, "gateway", "--runs", str(path.parent), "--port", str(port))
+            served = household.add(
+                GATEWAY, "gateway", "--runs", str(path.parent), "--port", str(port)
+            )
             output.say(f"the page and the API: http://127.0.0.1:{port}")
         with live_status(output, Path(config).stem) as show:
             while learner.exit_code != 0 and not (should_stop() or directory.stop_requested()):
@@ -96,7 +98,7 @@ def up(
         finished = status.get("state") == "finished"
         if gateway and finished and not should_stop():
             output.say(f"finished; the page stays at http://127.0.0.1:{port} until Ctrl-C")
-            while not should_stop():
+            while not should_stop() and served.exit_code not in HOPELESS:
                 household.tend()
                 time.sleep(_LOOK)
     output.say(f"{status.get('games', 0):,} games, {status.get('state', 'stopped')}, in {path}")
@@ -107,7 +109,11 @@ def up(
         raise typer.Exit(130)
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
+def _free_port(wanted: int) -> int:
+    """That port of this machine, or any for 0; it must be free."""
+    try:
+        with socket.create_server(("127.0.0.1", wanted)) as found:
+            port: int = found.getsockname()[1]
+            return port
+    except OSError as error:
+        raise ValueError(f"--port: {wanted} cannot be had: {error.strerror}") from None
