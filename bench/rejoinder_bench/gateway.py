@@ -94,7 +94,8 @@ def _measure(load: Load, say: Callable[[str], None]) -> Result:
         (result.ratios if name.endswith("_over_bare") else figures)[name] = value
     say(
         f"policies {figures['policies_per_second']:,.0f}/s, p99 {figures['policy_p99_ms']:.1f} ms; "
-        f"bare {figures['bare_per_second']:,.0f}/s, p99 {figures['bare_p99_ms']:.1f} ms"
+        f"bare {figures['bare_per_second']:,.0f}/s, p99 {figures['bare_p99_ms']:.1f} ms; "
+        f"policy_over_bare {result.ratios['policy_over_bare']:.2f}"
     )
     figures |= _moves(load, "move", _THINKING, _PLAY, sys.maxsize)
     idle = load.ask_slowly(_THINKING, _PLAY / 4)

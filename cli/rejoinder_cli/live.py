@@ -46,6 +46,8 @@ class _LineNowAndThen:
 
 def line(status: Status) -> str:
     """One status on one line."""
+    if not status["workers"] and status["state"] not in OVER:
+        return f"{status['games']:,} of {status['target']:,} games, {_workers(status, '')}"
     return (
         f"{status['games']:,} of {status['target']:,} games, {_rate(status)}, {_left(status)}, "
         f"{_figures(status)}, {_count(len(status['workers']), 'worker')}, {status['state']}"

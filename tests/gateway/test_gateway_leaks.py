@@ -8,6 +8,7 @@ headers included. So nothing hidden can be reconstructed from them.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import Any
 
@@ -24,6 +25,8 @@ from rejoinder_gateway.telling import told_events
 
 OPPONENTS = [DEAL, {"run": "deal"}, LEDUC, {"run": "leduc"}, {"run": "kuhn"}]
 GAMES = 500
+CANARY = b"the-agents-own-thoughts"
+DECISIONS = 4  # which of the answers to `_ask` tells the agent's decisions, once it may
 
 
 @pytest.mark.slow
@@ -57,11 +60,18 @@ def test_an_open_game_gives_only_the_agents_decisions_away(
     app: FastAPI, client: TestClient
 ) -> None:
     player = Player.start(client, {"run": "deal"}, first="agent", open=True)
-    _read_everything(app, player, 0)
+    _read_everything(app, player, 0, open_game=True)
     assert player.get("/decisions").status_code == 200
 
 
-def _read_everything(app: FastAPI, player: Player, seed: int) -> None:
+def test_the_reader_notices_when_decisions_are_told(app: FastAPI, client: TestClient) -> None:
+    """An open game, read as if it were not."""
+    player = Player.start(client, {"run": "deal"}, first="agent", open=True)
+    with pytest.raises(AssertionError):
+        _read_everything(app, player, 0)
+
+
+def _read_everything(app: FastAPI, player: Player, seed: int, open_game: bool = False) -> None:
     table: Table = app.state.context.tables._alive[player.id]
     before = _ask(player)
     for answer in before:
@@ -70,12 +80,22 @@ def _read_everything(app: FastAPI, player: Player, seed: int) -> None:
     twin = session.copy()
     queries.shuffle_hidden(twin.states, table.row.seat, rng.stream(seed, 0, rng.REDEALS))
     twin._events = [_exchanged(event, table, seed) for event in twin._events]
-    told = table.told
+    told, moves = table.told, table.moves
     table.session, table.told = twin, told_events(twin, table.row.seat, 0)
+    # What the agent thought when it moved must not be told either; in an open game only there.
+    table.moves = [move if move.decision is None else _canary(move) for move in moves]
     try:
-        assert _ask(player) == before
+        after = _ask(player)
     finally:
-        table.session, table.told = session, told
+        table.session, table.told, table.moves = session, told, moves
+    if open_game:
+        del before[DECISIONS], after[DECISIONS]
+    assert after == before
+    assert not any(CANARY in answer[2] for answer in after)
+
+
+def _canary(move: Any) -> Any:
+    return dataclasses.replace(move, decision=move.decision | {"identifier": CANARY.decode()})
 
 
 def _ask(player: Player) -> list[tuple[int, Any, bytes]]:

@@ -85,7 +85,7 @@ def up(
             served = household.add(
                 GATEWAY, "gateway", "--runs", str(path.parent), "--port", str(port)
             )
-            output.say(f"the page and the API: http://127.0.0.1:{port}")
+            output.say(f"in some seconds the page and the API: http://127.0.0.1:{port}")
         with live_status(output, Path(config).stem) as show:
             while learner.exit_code != 0 and not (should_stop() or directory.stop_requested()):
                 household.tend()

@@ -140,7 +140,8 @@ async def _follow(table: Table) -> AsyncIterator[ServerSentEvent]:
             yield ServerSentEvent(event="game", data=now)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PING), table.changed:
-                await table.changed.wait()
+                # It may have changed while the last event was being sent.
+                await table.changed.wait_for(lambda: telling.game_state(table) != told)
 
 
 def _json(model: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
