@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
 from rejoinder_gateway.problems import Problem
@@ -127,6 +128,7 @@ class Streams:
         self.open -= 1
 
 
+@lru_cache(maxsize=1024)
 def network(address: str) -> str:
     """What is limited as one: an IPv4 address, or the /64 of an IPv6 one."""
     try:

@@ -131,6 +131,10 @@ async def events(table: Annotated[Table, Depends(_watched)]) -> AsyncIterator[Se
 
 async def _follow(table: Table) -> AsyncIterator[ServerSentEvent]:
     told = None
+
+    def has_changed() -> bool:
+        return telling.game_state(table) != told
+
     while True:
         now = telling.game_state(table)
         if now == told:
@@ -141,7 +145,7 @@ async def _follow(table: Table) -> AsyncIterator[ServerSentEvent]:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PING), table.changed:
                 # It may have changed while the last event was being sent.
-                await table.changed.wait_for(lambda: telling.game_state(table) != told)
+                await table.changed.wait_for(has_changed)
 
 
 def _json(model: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
