@@ -139,11 +139,9 @@ def test_games_survive_a_restart_on_both_databases(runs: Path, database: str) ->
 def test_an_agent_that_was_to_move_moves_on_just_the_same(runs: Path, database: str) -> None:
     """Its moves are cut off the log: whoever reads the game finds them made again."""
     with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
-        player = Player.start(client, {"run": "deal"}, first="agent")
-        chance = random.Random(6)
-        player.play_on(chance, most=4)
-        while not any(e["actor"] == 0 for e in player.play_on(chance, most=1)[0].json()["events"]):
-            pass  # until the agent has replied
+        player = _answered(client)
+        while player.game["over"]:  # its answer was the last move: another game, then
+            player = _answered(client)
         before = player.get().content
     store = Store(settings(runs, database).database_url)
     kept = asyncio.run(store.do(lambda db: _cut(db, player.id)))
@@ -152,6 +150,18 @@ def test_an_agent_that_was_to_move_moves_on_just_the_same(runs: Path, database: 
     with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
         player.client = client
         assert player.get().content == before
+
+
+def _answered(client: TestClient) -> Player:
+    """A game in which the agent has just replied."""
+    player = Player.start(client, {"run": "deal"}, first="agent")
+    chance = random.Random(6)
+    player.play_on(chance, most=4)
+    while not player.game["over"]:
+        events = player.play_on(chance, most=1)[0].json()["events"]
+        if any(event["actor"] == 0 for event in events):
+            break
+    return player
 
 
 def _cut(db: Database, game: str) -> int:
