@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 from rq.queue import Queue
 
-from rejoinder.bus import LOST, Bus, Packed, connect
+from rejoinder.bus import Bus, Packed
+from rejoinder.bus.connection import LOST, connect
 from rejoinder.bus.server import EmbeddedServer, end_with_parent
 from rejoinder.config import RunConfig, load_config, make_config
 from rejoinder.rundir import RunDir
-from rejoinder.wire import EvaluationLease, Lease, Message, Refusal
+from rejoinder.wire import Deltas, EvaluationLease, Lease, Message, Refusal
 from rejoinder_learner.main import LearnerService
 from rejoinder_learner.sequential import TrainResult, train
 from rejoinder_worker.job import MissingSnapshot, Player, take_lease
@@ -78,6 +79,8 @@ def _sequential(text: str) -> Outcome:
 class Hand(threading.Thread):
     """A worker in a thread: takes leases from the queue until told to stop."""
 
+    pause = 0.0  # seconds before each lease
+
     def __init__(self, url: str, run: RunDir, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self.bus = self.make_bus(url, run.id)
@@ -105,6 +108,7 @@ class Hand(threading.Thread):
         if found is None:
             time.sleep(0.002)
         else:
+            time.sleep(self.pause)
             self.work(found[0].id, found[0].args[0])
 
     def work(self, job: str, message: bytes) -> None:
@@ -118,6 +122,31 @@ class Hand(threading.Thread):
             return self.player.work_on(lease)
         except MissingSnapshot as error:
             return Refusal(job, self.name, str(error), snapshot_missing=True)
+
+
+class Slow(Hand):
+    """Takes its time, so that a run lasts long enough to be disturbed."""
+
+    pause = 0.03
+
+
+class Liar(Hand):
+    """Plays honestly for a while, then improves its results a little."""
+
+    honest = 3  # leases
+
+    def work(self, job: str, message: bytes) -> None:
+        answer = self.answer(job, message)
+        if isinstance(answer, Deltas) and self.player.leases >= self.honest:
+            answer.entries["reach"] /= 2
+        self.player.leases += 1
+        self.bus.deliver([self.player.codec.encode(answer)], job)
+
+
+class BareLiar(Liar):
+    """Never plays honestly."""
+
+    honest = 0
 
 
 @contextmanager

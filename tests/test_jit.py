@@ -119,7 +119,7 @@ def test_a_renamed_or_new_kernel_source_changes_the_version(
 def test_other_sources_do_not_change_the_version(
     package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for source in ("config.py", "rundir.py", "solve.py"):
+    for source in ("checkpoints.py", "config.py", "rundir.py", "solve.py"):
         with (package / source).open("a") as file:
             file.write("# no kernel lives here\n")
     assert version_of(package, monkeypatch) == KERNEL_VERSION

@@ -16,21 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rejoinder import rundir
+from rejoinder import checkpoints, rundir
 from rejoinder.cfr.policy import policy_dtype
 from rejoinder.cfr.rollout import row_dtype
+from rejoinder.checkpoints import Checkpoint, Policies, RunError, digest, needed_versions, thinned
 from rejoinder.config import RunConfig, make_config
 from rejoinder.ledger import RECORD, genesis, head_after, record
-from rejoinder.rundir import (
-    Checkpoint,
-    Policies,
-    RunDir,
-    RunError,
-    digest,
-    is_run,
-    needed_versions,
-    thinned,
-)
+from rejoinder.rundir import RunDir, is_run
 
 KUHN = make_config({"game": "kuhn", "batch": 2, "lag": 1, "buffer_size": 3})
 
@@ -272,7 +264,7 @@ def test_a_consistent_but_wrong_manifest_is_refused(
 ) -> None:
     run = make_run(tmp_path / "run", 7)
     path = tmp_path / "run/checkpoints/00000007/manifest.json"
-    manifest = rundir._Manifest.model_validate(json.loads(path.read_text()) | change)
+    manifest = checkpoints.Manifest.model_validate(json.loads(path.read_text()) | change)
     manifest.checksum = manifest.checksum_of_the_rest()
     path.write_text(manifest.model_dump_json())
     problems: list[str] = []
@@ -307,7 +299,7 @@ def test_a_save_that_fails_leaves_the_older_checkpoints(
         raise OSError(28, "No space left on device", str(path))
 
     with monkeypatch.context() as patched:
-        patched.setattr(rundir, "_write_durably", full)
+        patched.setattr(checkpoints, "write_durably", full)
         with pytest.raises(OSError, match="No space left"):
             run.save(checkpoint(7))
     assert sorted(os.listdir(tmp_path / "run/checkpoints")) == ["00000005"]

@@ -17,6 +17,7 @@ BENCHES = {
     "runtime": "ordered over unordered training, the whole system over bare kernels",
     "learner": "games that one learner takes in, and what publishing a big table costs",
     "gateway": "policy queries and moves over HTTP, over a bare FastAPI route",
+    "capacity": "predicted games a second, and the bottleneck, over what can be measured here",
     "crowd": "200 workers that come, go and die: nothing lost, memory bounded",
 }
 

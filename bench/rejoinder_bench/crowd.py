@@ -21,7 +21,8 @@ from typing import Any
 from rq.exceptions import DequeueTimeout
 from rq.queue import Queue
 
-from rejoinder.bus import Bus, Packed, connect
+from rejoinder.bus import Bus, Packed
+from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.config import RunConfig, load_config
 from rejoinder.rundir import RunDir

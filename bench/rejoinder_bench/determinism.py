@@ -12,7 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from rejoinder.bus import Bus, connect
+from rejoinder.bus import Bus
+from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.config import RunConfig, load_config
 from rejoinder.rundir import RunDir

@@ -20,24 +20,30 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rejoinder.actor import Actor
-from rejoinder.bus import Bus, connect
+from rejoinder.bus import Bus
+from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.cfr.rollout import entry_dtype
 from rejoinder.config import RunConfig, load_config
 from rejoinder.rundir import RunDir
 from rejoinder.wire import Codec, Deltas
 from rejoinder_bench import Result, system
+from rejoinder_bench.recording import Recording, record
 from rejoinder_learner.inbox import Inbox
 from rejoinder_learner.main import LearnerService
+from rejoinder_learner.planner import MAX_OUTSTANDING
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner, Played, warm_up
+
+# Digest, games a second and games a processor second, from the server's URL, the run directory and
+# the messages that may be brought at once.
+TakeIn: TypeAlias = Callable[[str, Path, int], tuple[str, float, float]]
 
 _GAMES = 10_000
 _BATCH = 1_000  # ten games for each of a hundred workers
@@ -60,23 +66,21 @@ def run(say: Callable[[str], None]) -> Result:
 
 def _measure_intake(result: Result, folder: Path, say: Callable[[str], None]) -> None:
     many = {"rollouts": 1, "games": _GAMES, "eval_every": 0, "checkpoint_every": 0}
-    default, large = load_config("paper", many), load_config("paper", many | {"batch": _BATCH})
-    recorded = {id(config): _record(config) for config in (default, large)}
-    for what, config, take_in in (
+    default = record(load_config("paper", many))
+    large = record(load_config("paper", many | {"batch": _BATCH}))
+    for what, recording, take_in in (
         ("", large, _take_in),
         ("default_batch_", default, _take_in),
-        ("service_", large, _serve),
+        ("service_", large, serve),
     ):
-        messages, digest = recorded[id(config)]
-        rounds = []
-        for n in range(_ROUNDS):
-            directory = RunDir.create(folder / f"{what}{n}", config)
-            with EmbeddedServer(folder / "server.log") as server:
-                _put(Bus(connect(server.url), directory.id), messages)
-                reached, *rates = _on_a_core_of_its_own(take_in, server, directory.path)
-            result.ok &= reached == digest
-            rounds.append(rates)
-        by_clock, by_processor = (statistics.median(column) for column in zip(*rounds, strict=True))
+        messages = list(recording.messages(_LEASE, seconds=0.1))
+        rounds = [
+            take_in_recorded(recording, messages, folder / f"{what}{n}", take_in)
+            for n in range(_ROUNDS)
+        ]
+        result.ok &= all(intake.digest == recording.digest for intake in rounds)
+        by_clock = statistics.median(intake.by_clock for intake in rounds)
+        by_processor = statistics.median(intake.by_processor for intake in rounds)
         result.figures[f"{what}games_per_second"] = by_clock
         result.figures[f"{what}games_per_processor_second"] = by_processor
         say(f"{what}games_per_second: {by_clock:,.0f} ({by_processor:,.0f} a processor second)")
@@ -84,23 +88,41 @@ def _measure_intake(result: Result, folder: Path, say: Callable[[str], None]) ->
         say("a learner has reached ANOTHER DIGEST than sequential training")
 
 
-def _record(config: RunConfig) -> tuple[list[bytes], str]:
-    """What workers send for all games of a run, and the digest that it leads to."""
-    actor, learner, codec = Actor(config), Learner(config), Codec(config)
-    messages = []
-    for first in range(0, config.games, _LEASE):
-        name = learner.snapshots()[config.version_for(first) * config.batch]
-        deltas = []
-        for game in range(first, min(first + _LEASE, config.games)):
-            deltas.append(actor.play(game, learner.policy_for(game)).copy())
-            learner.fold(deltas[-1])
-        counts = tuple(len(delta) for delta in deltas)
-        message = Deltas(first, name, "recorded", 0.1, counts, np.concatenate(deltas))
-        messages.append(codec.encode(message))
-    return messages, learner.digest()
+class Intake(NamedTuple):
+    """What a learner has made of recorded games."""
+
+    digest: str
+    by_clock: float  # games a second
+    by_processor: float  # games a second of its processor time
+    server_seconds: float  # of processor time
 
 
-def _put(bus: Bus, messages: list[bytes]) -> None:
+def take_in_recorded(
+    recording: Recording, messages: Sequence[bytes], path: Path, take_in: TakeIn
+) -> Intake:
+    """Have a learner take in a whole run from a server of its own."""
+    directory = RunDir.create(path, recording.config)
+    with EmbeddedServer(path.with_suffix(".log")) as server:
+        bus = Bus(connect(server.url), directory.id)
+        _put(bus, messages)
+        before = server_seconds(bus)
+        most = max(1, window(recording.config) * len(messages) // recording.config.games)
+        intake = _on_a_core_of_its_own(take_in, server, directory.path, most)
+        return Intake(*intake, server_seconds(bus) - before)
+
+
+def window(config: RunConfig) -> int:
+    """Games that can be under way."""
+    return min((config.lag + 1) * config.batch, MAX_OUTSTANDING)
+
+
+def server_seconds(bus: Bus) -> float:
+    """Processor time that the server has used so far."""
+    used = bus.client.info("cpu")
+    return float(used["used_cpu_user"] + used["used_cpu_sys"])
+
+
+def _put(bus: Bus, messages: Sequence[bytes]) -> None:
     for n, message in enumerate(messages):
         bus.deliver([message], f"recorded-{n}")
     for name in ("a", "b"):
@@ -108,13 +130,13 @@ def _put(bus: Bus, messages: list[bytes]) -> None:
 
 
 def _on_a_core_of_its_own(
-    work: Callable[[str, Path], tuple[str, float, float]], server: EmbeddedServer, path: Path
+    work: TakeIn, server: EmbeddedServer, path: Path, most: int
 ) -> tuple[str, float, float]:
     """Run it in a process on one core, with the server on the others."""
     cores = os.sched_getaffinity(0)
     mine = max(cores)
     os.sched_setaffinity(server.pid or 0, (cores - {mine}) or cores)
-    digest, by_clock, by_processor = _in_a_process(_pinned, mine, work, server.url, path)
+    digest, by_clock, by_processor = in_a_process(_pinned, mine, work, server.url, path, most)
     return digest, by_clock, by_processor
 
 
@@ -123,24 +145,24 @@ def _pinned(core: int, work: Callable[..., Any], *arguments: Any) -> Any:
     return work(*arguments)
 
 
-def _in_a_process(work: Callable[..., Any], *arguments: Any) -> Any:
+def in_a_process(work: Callable[..., Any], *arguments: Any) -> Any:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(work, arguments)
 
 
-def _serve(url: str, path: Path) -> tuple[str, float, float]:
+def serve(url: str, path: Path, most: int) -> tuple[str, float, float]:
     """Digest, games a second and games a processor second of a whole learner."""
     run = RunDir.open(path)
-    bus = _WindowBus(connect(url), run.id, run.config)
+    bus = _WindowBus(connect(url), run.id, most)
     result = LearnerService(run, bus).serve()
     return result.digest, result.games_per_second, result.games / bus.processor_seconds
 
 
-def _take_in(url: str, path: Path) -> tuple[str, float, float]:
+def _take_in(url: str, path: Path, most: int) -> tuple[str, float, float]:
     """The same of the path of a delta alone."""
     run = RunDir.open(path)
     config = run.config
-    bus, codec = _WindowBus(connect(url), run.id, config), Codec(config)
+    bus, codec = _WindowBus(connect(url), run.id, most), Codec(config)
     warm_up(config)
     learner, inbox, publisher = Learner(config), Inbox(config), Publisher(bus, codec)
     inbox.start_again(learner)
@@ -166,9 +188,9 @@ def _take_in(url: str, path: Path) -> tuple[str, float, float]:
 class _WindowBus(Bus):
     """A bus that brings no more at once than can be under way in a real run."""
 
-    def __init__(self, client: Any, run: str, config: RunConfig) -> None:
+    def __init__(self, client: Any, run: str, most: int) -> None:
         super().__init__(client, run)
-        self._most = max(1, (config.lag + 1) * config.batch // _LEASE)
+        self._most = most  # messages
         self._begin: float | None = None
 
     def receive(self, seconds: float, count: int = 64) -> list[bytes]:
@@ -184,7 +206,7 @@ class _WindowBus(Bus):
 
 def _measure_publishing(result: Result, folder: Path, say: Callable[[str], None]) -> None:
     with EmbeddedServer(folder / "server.log") as server:
-        big, small, peak = _in_a_process(_publish_in_turns, server.url, _BIG, _SMALL)
+        big, small, peak = in_a_process(_publish_in_turns, server.url, _BIG, _SMALL)
     result.ratios["publish_time_ratio"] = big / small
     result.figures["publish_milliseconds"] = 1e3 * big
     result.figures["peak_mebibytes"] = peak / 2**20

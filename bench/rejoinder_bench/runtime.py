@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from rejoinder.actor import Actor
-from rejoinder.bus import Bus, connect
+from rejoinder.bus import Bus
+from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.cfr.table import table_of
 from rejoinder.config import RunConfig, load_config
@@ -45,14 +46,14 @@ _PAPER_GAMES = 1_000
 
 def run(say: Callable[[str], None]) -> Result:
     result = Result()
-    ordered = _config("index")
+    ordered = timed_config("index")
     with tempfile.TemporaryDirectory(prefix="rejoinder-") as name:
         folder = Path(name)
         with Kernels(ordered) as kernels:
             rounds = []
             for n in range(_ROUNDS):
                 one = System(folder / f"ordered-{n}", ordered)
-                other = System(folder / f"unordered-{n}", _config("arrival"))
+                other = System(folder / f"unordered-{n}", timed_config("arrival"))
                 rounds.append((one, other, kernels.rate()))
                 rates = one.rate, other.rate, rounds[-1][2]
                 say("games/s: ordered {:.1f}, unordered {:.1f}, kernels {:.1f}".format(*rates))
@@ -82,7 +83,7 @@ def run(say: Callable[[str], None]) -> Result:
     return result
 
 
-def _config(order: str) -> RunConfig:
+def timed_config(order: str) -> RunConfig:
     return load_config(
         _CONFIG, {"order": order, "games": _GAMES, "eval_every": 0, "checkpoint_every": 0}
     )
@@ -91,25 +92,25 @@ def _config(order: str) -> RunConfig:
 class System:
     """One run of learner, server and workers."""
 
-    def __init__(self, folder: Path, config: RunConfig) -> None:
+    def __init__(self, folder: Path, config: RunConfig, workers: int = _WORKERS) -> None:
         directory = RunDir.create(folder / "run", config)
         with EmbeddedServer(folder / "server.log") as server:
             bus = WatchedBus(connect(server.url), directory.id, server.pid or 0)
             with system.workers(
-                _WORKERS, server.url, directory.id, folder, stopwatch.__name__
+                workers, server.url, directory.id, folder, stopwatch.__name__
             ) as processes:
-                LearnerService(directory, bus, workers=_WORKERS).serve()
+                LearnerService(directory, bus, workers=workers).serve()
                 for process in processes:
                     process.wait()  # until they have seen the end and said what they did
         (games, begin, *before), (last, end, *after) = bus.first, bus.last
         self.rate = (last - games) / (end - begin)
-        self.shares = _worker_shares(folder)  # of the workers' time, and of one core's
+        self.shares = _worker_shares(folder, workers)  # of the workers' time, and of one core's
         for who, had, has in zip(("learner", "server"), before, after, strict=True):
             self.shares[f"{who}_cpu"] = (has - had) / (end - begin)
 
 
-def _worker_shares(folder: Path) -> dict[str, float]:
-    said = [stopwatch.read(folder / f"w{i}.log") for i in range(_WORKERS)]
+def _worker_shares(folder: Path, workers: int) -> dict[str, float]:
+    said = [stopwatch.read(folder / f"w{i}.log") for i in range(workers)]
     total = sum(one["total"] for one in said)
     return {f"worker_{part}": sum(one[part] for one in said) / total for part in stopwatch.PARTS}
 
@@ -132,15 +133,15 @@ class WatchedBus(Bus):
 
 
 class Kernels:
-    """Two processes that play the games of an ordered run, and nothing else."""
+    """Processes that play the games of an ordered run, and nothing else."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, config: RunConfig, workers: int = _WORKERS) -> None:
         self._config = config
         context = multiprocessing.get_context("spawn")
         self._pipes, self._processes = [], []
         snapshots = _snapshots(config)
-        for n in range(_WORKERS):
-            games = range(_FIRST + n, config.games, _WORKERS)
+        for n in range(workers):
+            games = range(_FIRST + n, config.games, workers)
             here, there = context.Pipe()
             process = context.Process(
                 target=_play, args=(there, config, snapshots, games), daemon=True

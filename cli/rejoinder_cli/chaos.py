@@ -29,7 +29,8 @@ from typing import NamedTuple
 
 from rq.job import Job
 
-from rejoinder.bus import LOST, Bus, Packed, connect
+from rejoinder.bus import Bus, Packed
+from rejoinder.bus.connection import LOST, connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.rundir import LOGS, RunDir
 from rejoinder.wire import Codec, Lease, WireError

@@ -23,14 +23,17 @@ from rejoinder_cli.commands import (
     exploit,
     games,
     gateway,
+    grafana,
     learner,
     play,
     report,
     solve,
     status,
+    track,
     train,
     up,
     verify,
+    warm,
     worker,
 )
 
@@ -101,6 +104,8 @@ app.command("up")(up.up)
 app.command("learner")(learner.learner)
 app.command("worker")(worker.worker)
 app.command("gateway")(gateway.gateway)
+app.command("grafana")(grafana.grafana)
+app.command("warm")(warm.warm)
 app.command("status")(status.status)
 app.command("workers")(status.workers)
 app.command("clean")(clean.clean)
@@ -111,6 +116,7 @@ app.command("digest")(digest.digest)
 app.command("verify")(verify.verify)
 app.command("chaos")(chaos.chaos)
 app.command("report")(report.report)
+app.command("track")(track.track)
 app.command("bench")(bench.bench)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,8 +13,14 @@ import typer
 
 if TYPE_CHECKING:
     from rejoinder.config import RunConfig
+    from rejoinder.telemetry import Exposure
 
 REDIS_VARIABLE = "REJOINDER_REDIS"  # how a child learns the server's URL; a password stays unseen
+METRICS_VARIABLES = (
+    "REJOINDER_METRICS_PORT",
+    "REJOINDER_METRICS_HOST",
+    "REJOINDER_METRICS_TARGETS",
+)
 
 Mode = Literal["ordered", "unordered", "sequential"]
 
@@ -49,6 +57,46 @@ ModeOption = Annotated[
         "sequential: one process, no queue, the same results as ordered."
     ),
 ]
+MetricsPortOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=65_535,
+        envvar=METRICS_VARIABLES[0],
+        help="Serve metrics to Prometheus there; 0: any free port.",
+    ),
+]
+MetricsHostOption = Annotated[
+    str, typer.Option(metavar="ADDR", envvar=METRICS_VARIABLES[1], help="The address to do so at.")
+]
+MetricsTargetsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        envvar=METRICS_VARIABLES[2],
+        help="Say in this folder where the metrics are, as Prometheus's file_sd reads it.",
+    ),
+]
+LOOPBACK = "127.0.0.1"
+
+
+def exposure(port: int | None, host: str, targets: Path | None) -> Exposure:
+    """Where a process is to be scraped; it must be possible."""
+    from rejoinder.telemetry import Exposure
+
+    where = Exposure(port, host, targets)
+    where.check()
+    return where
+
+
+def free_port(option: str, wanted: int) -> int:
+    """That port of this machine, or any for 0; it must be free."""
+    try:
+        with socket.create_server((LOOPBACK, wanted)) as found:
+            port: int = found.getsockname()[1]
+            return port
+    except OSError as error:
+        raise ValueError(f"{option}: {wanted} cannot be had: {error.strerror}") from None
 
 
 def cores() -> int:
@@ -56,54 +104,65 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def overrides(
-    mode: Mode, games: int | None, seed: int | None, settings: list[str] | None
-) -> list[str]:
-    """Everything that the command line changes in a config."""
+@dataclass(frozen=True)
+class Plan:
+    """The run that a command line asks for."""
+
+    source: str  # of the config: its name or its file
+    config: RunConfig
+    changed: list[str]  # what the command line changes in it
+    mode: Mode
+    path: Path  # of the run directory
+    redis: str | None  # URL of the server; None: one of its own
+
+    @property
+    def name(self) -> str:
+        return Path(self.source).stem
+
+    def arguments(self) -> list[str]:
+        """What plans the same run in another command; the server's URL may hold a password."""
+        changes = [word for text in self.changed for word in ("--set", text)]
+        return [self.source, "--run", str(self.path), "--mode", self.mode, *changes]
+
+    def resume_command(self, command: str, workers: int | None = None) -> str:
+        """What to type to go on with the run, for a shell."""
+        words = ["rejoinder", command, *self.arguments()]
+        words += [] if workers is None else ["--workers", str(workers)]
+        if self.redis is None:
+            return shlex.join(words)
+        # A URL with a password in it is not repeated on the screen.
+        url = shlex.quote(self.redis) if "@" not in self.redis else f'"${REDIS_VARIABLE}"'
+        return f"{shlex.join(words)} --redis {url}"
+
+
+def plan(
+    config: str,
+    mode: Mode,
+    redis: str | None,
+    games: int | None,
+    seed: int | None,
+    run: Path | None,
+    settings: list[str] | None,
+) -> Plan:
+    """Read the options that commands which train have in common, and refuse what cannot work."""
+    from rejoinder.config import load_config
+
     changed = list(settings or [])
     changed += [] if games is None else [f"games={games}"]
     changed += [] if seed is None else [f"seed={seed}"]
     changed += ["order=arrival"] if mode == "unordered" else []
-    return changed
-
-
-def read_config(config: str, mode: Mode, changed: list[str]) -> RunConfig:
-    """The config, which must be one that the mode can train."""
-    from rejoinder.config import load_config
-
     loaded = load_config(config, changed)
     if mode != "unordered" and loaded.order == "arrival":
         raise ValueError(f"order: 'arrival' is what --mode unordered is for, not --mode {mode}")
-    return loaded
-
-
-def resume_command(
-    command: str,
-    config: str,
-    path: Path,
-    mode: Mode,
-    changed: list[str],
-    redis: str | None,
-    workers: int | None = None,
-) -> str:
-    """What to type to go on with a run, for a shell."""
-    words = ["rejoinder", command, config, "--run", str(path), "--mode", mode]
-    words += [word for text in changed for word in ("--set", text)]
-    words += [] if workers is None else ["--workers", str(workers)]
-    if redis is None:
-        return shlex.join(words)
-    # A URL with a password in it is not repeated on the screen.
-    url = shlex.quote(redis) if "@" not in redis else f'"${REDIS_VARIABLE}"'
-    return f"{shlex.join(words)} --redis {url}"
-
-
-def check_server(redis: str | None) -> None:
-    """Refuse a server that cannot be used before anything else is done."""
-    if redis is not None:
-        from rejoinder.bus import connect
+    if redis is not None and mode != "sequential":
+        from rejoinder.bus.connection import connect
 
         connect(redis).close()
+    path = run or Path("runs") / Path(config).stem
+    return Plan(config, loaded, changed, mode, path, redis)
 
 
-def run_path(config: str, run: Path | None) -> Path:
-    return run or Path("runs") / Path(config).stem
+def needs_workers(mode: Mode) -> None:
+    """Refuse the mode that has none."""
+    if mode == "sequential":
+        raise ValueError("--mode: a learner has workers; sequential is for `rejoinder train`")

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rejoinder.checkpoints import Checkpoint
     from rejoinder.evaluate.agents import Agent
-    from rejoinder.rundir import Checkpoint, RunDir
+    from rejoinder.rundir import RunDir
     from rejoinder_cli.output import Output
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
+OptionalRunArgument = Annotated[
+    Path | None, typer.Argument(metavar="[RUN]", help="A run directory.", show_default=False)
+]
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class OpenRun:
 
     @property
     def digest(self) -> str:
-        from rejoinder.rundir import digest
+        from rejoinder.checkpoints import digest
 
         return digest(self.run.config.fingerprint, self.checkpoint.games, self.checkpoint.rows)
 

@@ -8,14 +8,12 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from rejoinder.bus.server import EmbeddedServer, end_with_parent
 from rejoinder.rundir import LOGS, RunDir
-from rejoinder_cli.options import REDIS_VARIABLE
+from rejoinder_cli.options import METRICS_VARIABLES, REDIS_VARIABLE
 
 HOPELESS = (2, 3)  # exit codes of wrong input and of a worker that must not work on the run
 _STOPPING = 10.0  # seconds that a child may take to end
@@ -28,16 +26,23 @@ class ChildError(OSError):
     exit_code = 5
 
 
-class Child:
-    """One `rejoinder` command as a process of its own."""
+class Program:
+    """A program as a process of its own."""
 
     def __init__(
-        self, arguments: Sequence[str], url: str, log: Path, essential: bool = False
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        *,
+        essential: bool = False,
+        dispensable: bool = False,
     ) -> None:
-        self._command = [sys.executable, "-m", "rejoinder_cli.main", *arguments]
-        self._environment = os.environ | {REDIS_VARIABLE: url}
+        self._command = list(command)
+        self._environment = dict(environment)
         self._log = log
         self._essential = essential  # nothing works without it, and its end is the end
+        self._dispensable = dispensable  # all the rest works without it, and goes on
         self._given_up = False
         self._deaths: deque[float] = deque(maxlen=_DEATHS)
         self.name = log.stem
@@ -79,7 +84,12 @@ class Child:
         self._deaths.append(time.monotonic())
         last = _last_line(self._log)
         if len(self._deaths) == _DEATHS and self._deaths[-1] - self._deaths[0] < _PERIOD:
-            raise ChildError(f"{self.name} keeps dying; {last} (see {self._log})")
+            why = f"{self.name} keeps dying; {last} (see {self._log})"
+            if not self._dispensable:
+                raise ChildError(why)
+            self._given_up = True
+            report(f"{why}; the others go on without it")
+            return
         report(f"{self.name} died ({_cause(code)}) and is started again; {last}")
         self.start()
 
@@ -98,40 +108,68 @@ class Child:
             self.kill()
 
 
+class Child(Program):
+    """One `rejoinder` command as a process of its own."""
+
+    def __init__(
+        self, arguments: Sequence[str], url: str, log: Path, essential: bool = False
+    ) -> None:
+        # Where its parent is to be scraped is not where a child is.
+        inherited = {k: v for k, v in os.environ.items() if k not in METRICS_VARIABLES}
+        super().__init__(
+            [sys.executable, "-m", "rejoinder_cli.main", *arguments],
+            inherited | {REDIS_VARIABLE: url},
+            log,
+            essential=essential,
+        )
+
+
 class Household:
     """A server, if none was given, and children that use it; use it in a `with`."""
 
-    def __init__(self, run: RunDir, url: str | None, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        run: RunDir,
+        url: str | None,
+        report: Callable[[str], None],
+        targets: Path | None = None,
+    ) -> None:
         self._run = run
         self._report = report
+        self._targets = targets  # the folder in which children say where they can be scraped
         self._server = None if url else EmbeddedServer(run.path / LOGS / "server.log")
         self.url = url or (self._server.url if self._server else "")
-        self._children: list[Child] = []
+        self._children: list[Program] = []
 
     def __enter__(self) -> Household:
-        context: AbstractContextManager[object] = self._server or nullcontext()
-        context.__enter__()
+        if self._server:
+            self._server.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop_children()
         if self._server:
             self._server.stop()
 
     def add(self, name: str, *arguments: str, essential: bool = False) -> Child:
         """Start a child that is kept alive from now on."""
-        child = Child(arguments, self.url, self._run.path / LOGS / f"{name}.log", essential)
+        if self._targets is not None:
+            arguments += ("--metrics-targets", str(self._targets))
+        child = Child(arguments, self.url, self._log_of(name), essential)
         self._children.append(child)
         return child
+
+    def add_program(self, name: str, command: Sequence[str]) -> None:
+        """The same for something that is not ours, and that the rest can do without."""
+        program = Program(command, os.environ, self._log_of(name), dispensable=True)
+        self._children.append(program)
 
     def add_workers(self, count: int) -> None:
         for n in range(1, count + 1):
             self.add(f"worker-{n}", "worker", "--run-id", self._run.id, "--name", f"worker-{n}")
+
+    def _log_of(self, name: str) -> Path:
+        return self._run.path / LOGS / f"{name}.log"
 
     def tend(self) -> None:
         """Start again whatever has died. To be called often."""

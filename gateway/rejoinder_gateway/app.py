@@ -9,7 +9,6 @@ Everything that lasts is made when the app starts and closed when it ends.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import metadata
@@ -20,10 +19,11 @@ from starlette.middleware.cors import CORSMiddleware
 from rejoinder_gateway import problems, web
 from rejoinder_gateway.context import Context
 from rejoinder_gateway.guard import Guard
+from rejoinder_gateway.health import Health
 from rejoinder_gateway.kernels import Kernels
 from rejoinder_gateway.library import Library
 from rejoinder_gateway.routers import games, policies, results, runs, service
-from rejoinder_gateway.security import Limiter, Streams, Tickets
+from rejoinder_gateway.security import Limiter, Streams, Tickets, UnderWay
 from rejoinder_gateway.settings import Settings
 from rejoinder_gateway.store import Store
 from rejoinder_gateway.tables import Tables
@@ -38,11 +38,11 @@ def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.context = here = _context(settings, telemetry)
-        warming = asyncio.create_task(asyncio.to_thread(here.kernels.load))
+        here.kernels.load_aside()
         try:
             yield
         finally:
-            await warming
+            here.kernels.stop_loading()
             here.store.close()
 
     app = FastAPI(
@@ -77,16 +77,23 @@ def _context(settings: Settings, telemetry: Telemetry) -> Context:
     library = Library(settings.runs, settings.cached_snapshots)
     store = Store(settings.database_url)
     tables = Tables(
-        store, library, telemetry, cached=settings.cached_games, most=settings.max_games
+        store,
+        library,
+        telemetry,
+        UnderWay(settings.max_games_each),
+        cached=settings.cached_games,
+        most=settings.max_games,
     )
+    kernels = Kernels()
     return Context(
         settings=settings,
         library=library,
         store=store,
         tables=tables,
         telemetry=telemetry,
-        kernels=Kernels(),
+        kernels=kernels,
+        health=Health(store, settings.runs, kernels),
         tickets=Tickets(),
-        streams=Streams(settings.max_streams),
+        streams=Streams(settings.max_streams, settings.max_streams_each),
         new_games=Limiter(settings.new_games / 60, max(1.0, settings.new_games)),
     )

@@ -9,9 +9,16 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from rejoinder_gateway.health import Health
 from rejoinder_gateway.kernels import Kernels
 from rejoinder_gateway.library import Library, Run
-from rejoinder_gateway.security import Limiter, Streams, Tickets, check_admin
+from rejoinder_gateway.security import (
+    Limiter,
+    Streams,
+    Tickets,
+    check_admin,
+    client_network,
+)
 from rejoinder_gateway.settings import Settings
 from rejoinder_gateway.store import Store
 from rejoinder_gateway.tables import Table, Tables
@@ -26,6 +33,7 @@ class Context:
     tables: Tables
     telemetry: Telemetry
     kernels: Kernels
+    health: Health
     tickets: Tickets
     streams: Streams
     new_games: Limiter
@@ -67,8 +75,8 @@ async def _admin(here: Here, token: _AdminToken) -> None:
     )
 
 
-async def _stream(here: Here) -> AsyncIterator[None]:
-    with here.streams:
+async def _stream(here: Here, request: Request) -> AsyncIterator[None]:
+    with here.streams.one_more(client_network(request.scope)):
         yield
 
 

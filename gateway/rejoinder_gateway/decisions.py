@@ -43,7 +43,6 @@ class Mind:
                     name=action.name,
                     probability=float(chances[action.number]),
                     move=action.move_name,
-                    legal=True,
                 )
                 for action in session.legal_abstract(abstraction.name)
             ],

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import BaseModel
 
+from rejoinder_gateway.schemas import Infoset
 from rejoinder_gateway.snapshots import Snapshot
 
 Format = Literal["json", "csv", "parquet"]
@@ -19,7 +21,7 @@ MEDIA_TYPES = {
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
 }
-_BLOCK = 500  # infosets written at once
+_BLOCK = 1_000  # infosets written at once
 
 COLUMNS = {
     "identifier": pa.string(),
@@ -40,13 +42,21 @@ def write(snapshot: Snapshot, form: Format) -> Iterator[bytes]:
     return _csv(snapshot) if form == "csv" else _parquet(snapshot)
 
 
-def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Rows with a header. A cell that a spreadsheet would take for a formula is quoted."""
+def csv_header(columns: Iterable[str]) -> bytes:
+    return csv_lines([dict(zip(columns, columns, strict=True))], columns)
+
+
+def csv_lines(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> bytes:
+    """A line a row. A cell that a spreadsheet would take for a formula is quoted."""
     text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    writer.writerows([_harmless(row[name]) for name in columns] for row in rows)
-    return text.getvalue()
+    csv.writer(text).writerows([_harmless(row[name]) for name in columns] for row in rows)
+    return text.getvalue().encode()
+
+
+def json_items(items: Iterable[BaseModel], *, first: bool) -> bytes:
+    """Items of a JSON list, a line each."""
+    lines = ",\n".join(item.model_dump_json() for item in items)
+    return f"{'' if first or not lines else ','}\n{lines}".encode()
 
 
 def _harmless(value: Any) -> Any:
@@ -56,23 +66,23 @@ def _harmless(value: Any) -> Any:
 def _json(snapshot: Snapshot) -> Iterator[bytes]:
     head = {"games": snapshot.games, "digest": snapshot.digest}
     yield json.dumps(head)[:-1].encode() + b', "infosets": ['
-    for k, infoset in enumerate(snapshot.all_infosets()):
-        yield (b",\n" if k else b"\n") + infoset.model_dump_json().encode()
+    for k, infosets in enumerate(_blocks(snapshot)):
+        yield json_items(infosets, first=k == 0)
     yield b"\n]}\n"
 
 
 def _csv(snapshot: Snapshot) -> Iterator[bytes]:
-    yield csv_text([], list(COLUMNS)).encode()
-    for rows in _blocks(snapshot):
-        yield csv_text(rows, list(COLUMNS)).split("\r\n", 1)[1].encode()
+    yield csv_header(COLUMNS)
+    for infosets in _blocks(snapshot):
+        yield csv_lines(_rows(infosets), COLUMNS)
 
 
 def _parquet(snapshot: Snapshot) -> Iterator[bytes]:
     schema = pa.schema(COLUMNS.items())
     sink = _Pieces()
     with pq.ParquetWriter(sink, schema) as writer:
-        for rows in _blocks(snapshot):
-            writer.write_table(pa.Table.from_pylist(rows, schema))
+        for infosets in _blocks(snapshot):
+            writer.write_table(pa.Table.from_pylist(_rows(infosets), schema))
             yield sink.take()
     yield sink.take()
 
@@ -102,22 +112,22 @@ class _Pieces(io.RawIOBase):
         return taken
 
 
-def _blocks(snapshot: Snapshot) -> Iterator[list[dict[str, Any]]]:
-    """A row for each action, some infosets at a time."""
-    block: list[dict[str, Any]] = []
-    for count, infoset in enumerate(snapshot.all_infosets(), 1):
-        shared = infoset.model_dump(include={"identifier", "key", "visits", "reach"})
-        for action in infoset.actions:
-            block.append(
-                {
-                    **shared,
-                    "action": action.name,
-                    "latest": action.latest,
-                    "average": action.average,
-                    "regret": action.regret,
-                }
-            )
-        if count % _BLOCK == 0:
-            yield block
-            block = []
-    yield block
+def _blocks(snapshot: Snapshot) -> Iterator[list[Infoset]]:
+    """Some infosets at a time, in the order in which they were first met."""
+    for start in range(0, len(snapshot), _BLOCK):
+        yield [snapshot.infoset(r) for r in range(start, min(start + _BLOCK, len(snapshot)))]
+
+
+def _rows(infosets: list[Infoset]) -> list[dict[str, Any]]:
+    """A row for each action."""
+    return [
+        {
+            **infoset.model_dump(include={"identifier", "key", "visits", "reach"}),
+            "action": action.name,
+            "latest": action.latest,
+            "average": action.average,
+            "regret": action.regret,
+        }
+        for infoset in infosets
+        for action in infoset.actions
+    ]

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rejoinder_gateway.problems import Problem, unexpected
-from rejoinder_gateway.security import Limiter, network
+from rejoinder_gateway.security import Limiter, client_network
 from rejoinder_gateway.settings import Settings
 from rejoinder_gateway.telemetry import Telemetry
 
@@ -42,7 +42,8 @@ _HEADERS = [
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
 _NO_STORE = (b"cache-control", b"no-store")
-API = "/api/"
+_API = "/api/"
+_UNLIMITED = "/healthz"  # whoever watches the process must not take a busy client for its end
 
 
 class Guard:
@@ -54,6 +55,9 @@ class Guard:
         self._telemetry = telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":  # nothing here speaks it
+            await send({"type": "websocket.close"})
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -71,7 +75,7 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         headers = dict(scope["headers"])
-        host = headers.get(b"host", b"").decode("latin-1")
+        host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         if name not in self._hosts and "*" not in self._hosts:
             raise Problem(400, "Unknown host", "this gateway is not called by that name")
@@ -80,8 +84,8 @@ class Guard:
             raise Problem(400, "Bad request", "content-length: a number is needed")
         if int(length) > self._max_body:
             raise too_large(self._max_body)
-        if scope["path"].startswith(API):
-            wait = self._limiter.wait(network((scope.get("client") or ("",))[0]))
+        if scope["path"] != _UNLIMITED:
+            wait = self._limiter.wait(client_network(scope))
             if wait > 0:
                 raise too_many(wait)
 
@@ -106,7 +110,7 @@ class _Answer:
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._send = send
-        self._api = scope["path"].startswith(API)
+        self._api = scope["path"].startswith(_API)
         self.status = 0  # nothing sent yet
 
     async def send(self, message: Message) -> None:

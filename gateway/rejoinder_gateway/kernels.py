@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import threading
 
-from rejoinder.evaluate.agents import opponents
+from rejoinder.evaluate.agents import Agent, opponents
 from rejoinder.games import GAMES
 from rejoinder.games.base import Game
 from rejoinder.games.session import Session
@@ -21,28 +22,36 @@ class Kernels:
 
     def __init__(self) -> None:
         self.state = "loading"
+        self._stopped = False
 
-    def load(self) -> None:
+    def load_aside(self) -> None:
+        """In a thread that the process does not wait for when it ends."""
+        threading.Thread(target=self._load, name="kernels", daemon=True).start()
+
+    def stop_loading(self) -> None:
+        self._stopped = True
+
+    def _load(self) -> None:
         """From the cache in a few seconds; compiled, on a new machine, in about a minute."""
         try:
             for game in GAMES.values():
-                _play(game)
+                for agent in opponents(game).values():
+                    self._play(game, agent)
         except Exception as error:
             self.state = f"cannot be loaded; the log has more under {note(error)}"
-        else:
+            return
+        if not self._stopped:
             gc.collect()
             gc.freeze()  # compiled code is a big heap that the collector need not search again
             gc.set_threshold(*_COLLECT)
             self.state = "ok"
 
-
-def _play(game: Game) -> None:
-    """One game of each baseline against itself, with everything that a player may ask."""
-    for agent in opponents(game).values():
+    def _play(self, game: Game, agent: Agent) -> None:
+        """One game of an agent against itself, with everything that a player may ask."""
         mind = Mind(agent, None)
         session = Session.start(game, seed=1)
         number = 0
-        while not session.over:
+        while not (session.over or self._stopped):
             session.legal()
             session.view(0)
             session.apply(mind.decide(session, 1, number)[0])

@@ -64,7 +64,6 @@ def _unknown(snapshot: Snapshot, session: Session) -> Infoset:
                 latest=1 / len(legal),
                 average=1 / len(legal),
                 regret=0.0,
-                legal=True,
             )
             for a in legal
         ],

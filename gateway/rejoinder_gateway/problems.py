@@ -93,8 +93,8 @@ def install(app: FastAPI) -> None:
         return problem.response()
 
     @app.exception_handler(RequestValidationError)
-    async def _invalid(_: Request, error: RequestValidationError) -> Response:
-        return invalid_request(error).response()
+    async def _invalid(request: Request, error: RequestValidationError) -> Response:
+        return invalid_request(request, error).response()
 
     @app.exception_handler(AnyHTTPException)
     async def _http(_: Request, error: AnyHTTPException) -> Response:
@@ -120,14 +120,21 @@ def install(app: FastAPI) -> None:
     app.openapi = document  # type: ignore[method-assign] # as FastAPI's documentation has it
 
 
-def invalid_request(error: RequestValidationError) -> Problem:
+def invalid_request(request: Request, error: RequestValidationError) -> Problem:
     """Every field that was wrong, by its path; what was sent is not repeated."""
     errors = [
         {"field": ".".join(str(part) for part in e["loc"]), "problem": str(e["msg"])}
         for e in error.errors()
     ]
+    if errors[0]["field"] == "body" and not _says_json(request):
+        errors[0]["problem"] = "send it as JSON, with the header `Content-Type: application/json`"
     told = "; ".join(f"{e['field']}: {e['problem']}" for e in errors)
     return Problem(422, "Invalid request", told, errors=errors)
+
+
+def _says_json(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind[-5:] == "+json")
 
 
 def unexpected(error: BaseException) -> Problem:

@@ -21,8 +21,10 @@ def _whole(value: Any) -> Any:
 
 
 Name = Annotated[StrictStr, Field(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f/\\]+$")]
-Whole = Annotated[StrictInt, BeforeValidator(_whole)]
 Largest = 2**53 - 1  # whole numbers that every JSON reader takes
+# The limits come before the validator: after it they would not be in the OpenAPI document.
+Count = Annotated[StrictInt, Field(ge=0, le=Largest), BeforeValidator(_whole)]
+MoveNumber = Annotated[StrictInt, Field(ge=0, le=1000), BeforeValidator(_whole)]
 
 
 class _Given(BaseModel):
@@ -40,8 +42,10 @@ class RunSummary(BaseModel):
     configuration_rules: dict[str, Any]
     abstraction: str
     fingerprint: str
-    state: str
-    alive: bool
+    state: Literal["new", "starting", "waiting", "running", "finished", "stopped", "gone"] = Field(
+        description="`waiting`: for workers; `gone`: the trainer has ended without a word."
+    )
+    alive: bool = Field(description="Starting, waiting or running.")
     games: int
     target: int
     games_per_second: float | None
@@ -50,8 +54,11 @@ class RunSummary(BaseModel):
     mer: float | None
     win_rates: dict[str, Any]
     infosets: int | None
-    workers: dict[str, dict[str, Any]]
+    workers: list[dict[str, float]]
     snapshots: list[int]
+    checkpointed: float | None = Field(
+        description="When the newest checkpoint was written, in seconds since 1970."
+    )
 
 
 class RunList(BaseModel):
@@ -90,7 +97,6 @@ class InfosetAction(BaseModel):
     latest: float
     average: float
     regret: float = Field(description="The mean over the updates.")
-    legal: bool
 
 
 class Infoset(BaseModel):
@@ -143,7 +149,7 @@ class Found(BaseModel):
 
 class RunOpponent(_Given):
     run: Name
-    snapshot: Annotated[Whole, Field(ge=0, le=Largest)] | None = Field(
+    snapshot: Count | None = Field(
         None, description="Games of the checkpoint; the newest without it."
     )
 
@@ -181,10 +187,8 @@ class Move(_Given):
         json_schema_extra={"example": {"move_number": 0, "move": "property brown"}}
     )
 
-    move_number: Annotated[Whole, Field(ge=0, le=Largest)] = Field(
-        description="Moves that have been made, by both, as the game said."
-    )
-    move: Annotated[Whole, Field(ge=0, le=1000)] | Annotated[StrictStr, Field(max_length=80)]
+    move_number: Count = Field(description="Moves that have been made, by both, as the game said.")
+    move: MoveNumber | Annotated[StrictStr, Field(max_length=80)]
 
 
 class LegalMove(BaseModel):
@@ -245,7 +249,6 @@ class PolicyAction(BaseModel):
     name: str
     probability: float
     move: str = Field(description="The concrete move that the action stands for.")
-    legal: bool
 
 
 class Advice(BaseModel):

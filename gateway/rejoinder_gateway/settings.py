@@ -37,7 +37,7 @@ class Settings(BaseModel):
     admin_token: SecretStr | None = Field(default=None, min_length=16)
     """Whoever sends it may stop runs and export results; without one nobody may."""
     hosts: tuple[str, ...] = ()
-    """Names under which the gateway may be called, besides those of loopback; `*` for any."""
+    """Names under which the gateway may be called, besides `host` and loopback's; `*` for any."""
     origins: tuple[str, ...] = ()
     """Web origins other than its own whose pages may call the API."""
     max_body: int = Field(default=64 * 1024, ge=1024)
@@ -50,8 +50,12 @@ class Settings(BaseModel):
     """New games a minute from one address; 0: any number."""
     max_games: int = Field(default=10_000, ge=1)
     """Games under way at most; those that nobody has touched for a day do not count."""
+    max_games_each: int = Field(default=500, ge=1)
+    """Of them, games that one address has begun within a day."""
     max_streams: int = Field(default=200, ge=1)
-    """Event streams open at once."""
+    """Event streams and policy files under way at once."""
+    max_streams_each: int = Field(default=20, ge=1)
+    """Of them, those of one address."""
     cached_games: int = Field(default=1_000, ge=1)
     """Games kept in memory; the others are rebuilt from their logs when they are asked for."""
     cached_snapshots: int = Field(default=8, ge=1)
@@ -91,7 +95,9 @@ class Settings(BaseModel):
 
     @property
     def allowed_hosts(self) -> frozenset[str]:
-        return frozenset((*LOOPBACK, self.host, *self.hosts))
+        """As a Host header has them: in lower case, IPv6 addresses in brackets."""
+        names = (name.lower() for name in (*LOOPBACK, self.host, *self.hosts))
+        return frozenset(f"[{n}]" if ":" in n and not n.startswith("[") else n for n in names)
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ A snapshot never changes once it is loaded, so whatever is made from it can be k
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,10 +14,10 @@ import numpy as np
 from rejoinder.cfr.policy import AVERAGE, LATEST
 from rejoinder.cfr.rollout import largest_mean_regrets, policies
 from rejoinder.cfr.table import Table, table_of
+from rejoinder.checkpoints import Checkpoint, digest
 from rejoinder.config import RunConfig
 from rejoinder.games import queries
 from rejoinder.games.base import Abstraction, States
-from rejoinder.rundir import Checkpoint, digest
 from rejoinder_gateway.schemas import Infoset, InfosetAction
 
 Sort = Literal["visits", "regret", "identifier"]
@@ -78,7 +77,6 @@ class Snapshot:
                     latest=float(told["policy"][LATEST, a]),
                     average=float(told["policy"][AVERAGE, a]),
                     regret=float(means[a]),
-                    legal=True,
                 )
                 for a in queries.bits(told["legal"])
             ],
@@ -94,10 +92,6 @@ class Snapshot:
         order = self._ranks(query.sort)[rows]
         rows = rows[np.argsort(-order if query.descending else order, kind="stable")]
         return len(rows), [self.infoset(r) for r in rows[offset : offset + limit].tolist()]
-
-    def all_infosets(self) -> Iterator[Infoset]:
-        """In the order in which they were first met."""
-        return (self.infoset(row) for row in range(len(self)))
 
     def row_at(self, states: States) -> int | None:
         """The row of the infoset of the player to move, if the policy knows it."""

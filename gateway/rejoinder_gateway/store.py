@@ -12,6 +12,7 @@ under way shares the next one, so the cost of a commit is spread over all games 
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -25,7 +26,9 @@ from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import (
     BigInteger,
+    Float,
     ForeignKey,
+    Index,
     Integer,
     String,
     Table,
@@ -61,13 +64,17 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class Base(DeclarativeBase):
-    type_annotation_map = {datetime: UtcTime, dict[str, Any]: JSON}  # noqa: RUF012 (SQLAlchemy's)
+    type_annotation_map = {  # noqa: RUF012 (SQLAlchemy's)
+        datetime: UtcTime,
+        dict[str, Any]: JSON(none_as_null=True),
+    }
 
 
 class GameRow(Base):
     """A game as it was created, and how it ended."""
 
     __tablename__ = "games"
+    __table_args__ = (Index("ix_games_finished", "finished", "id"),)  # the order of results
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     secret_hash: Mapped[str] = mapped_column(String(64))
@@ -86,11 +93,13 @@ class GameRow(Base):
     snapshot: Mapped[int | None] = mapped_column(BigInteger)  # games of the checkpoint
     abstraction: Mapped[str] = mapped_column(String(40))
     kernel: Mapped[str] = mapped_column(String(40))  # the engine it was begun with
+    fingerprint: Mapped[str | None] = mapped_column(String(64))  # of the opponent's run
+    position: Mapped[str | None] = mapped_column(String(32))  # digest of the state it has reached
     player: Mapped[dict[str, Any]]  # what he says of himself
     moves: Mapped[int]  # made so far
     outcome: Mapped[str | None] = mapped_column(String(10))  # won, lost, draw, resigned
     winner: Mapped[int | None]
-    utility: Mapped[float | None]  # what the player has won
+    utility: Mapped[float | None] = mapped_column(Float)  # what the player has won
 
 
 class MoveRow(Base):
@@ -168,9 +177,11 @@ class Store:
             batch = self._next_batch()
             if batch is None:
                 return
-            if len(batch) > 1 and self._together(batch):
+            # From here on nobody can call it off, so the result always has somewhere to go.
+            wanted = [piece for piece in batch if piece[1].set_running_or_notify_cancel()]
+            if len(wanted) > 1 and self._together(wanted):
                 continue
-            for work, done in batch:
+            for work, done in wanted:
                 self._alone(work, done)
 
     def _next_batch(self) -> list[tuple[Work[Any], Future[Any]]] | None:
@@ -198,10 +209,10 @@ class Store:
                     results.append(work(session))
                     session.flush()
                 session.commit()
-        except Exception:
+        except Exception:  # whose it was shows when each is done alone
             return False
         for (_, done), result in zip(batch, results, strict=True):
-            _resolve(done, result)
+            done.set_result(result)
         return True
 
     def _alone(self, work: Work[Any], done: Future[Any]) -> None:
@@ -210,10 +221,9 @@ class Store:
                 result = work(session)
                 session.commit()
         except Exception as error:
-            if not done.cancelled():
-                done.set_exception(error)
+            done.set_exception(error)
         else:
-            _resolve(done, result)
+            done.set_result(result)
 
 
 def check_database(url: str) -> None:
@@ -244,7 +254,7 @@ def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
         return create_engine(url, pool_pre_ping=True, hide_parameters=True)
     if url.database and url.database != ":memory:":
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        _make_file(Path(url.database))
     # Errors are logged, and what is stored of a game under way is nobody's to read there.
     engine = create_engine(
         url, connect_args={"check_same_thread": False, "timeout": 30}, hide_parameters=True
@@ -259,9 +269,10 @@ def _engine(url: URL) -> Engine:
     return engine
 
 
-def _resolve(done: Future[Any], result: Any) -> None:
-    if not done.cancelled():
-        done.set_result(result)
+def _make_file(path: Path) -> None:
+    """For its owner alone; SQLite gives the files beside it the same mode."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def now() -> datetime:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -34,7 +35,7 @@ from rejoinder_gateway import schemas
 from rejoinder_gateway.decisions import Mind
 from rejoinder_gateway.library import Library, baseline
 from rejoinder_gateway.problems import Problem
-from rejoinder_gateway.security import hashed, matches, new_secret
+from rejoinder_gateway.security import UnderWay, hashed, matches, new_secret
 from rejoinder_gateway.store import Conflict, GameRow, MoveRow, Store, now, record
 from rejoinder_gateway.telemetry import Telemetry
 from rejoinder_gateway.telling import told_events
@@ -62,11 +63,14 @@ class Table:
         self.told: list[schemas.Event] = []  # what happened, as the player saw it
         self.lock = asyncio.Lock()
         self.changed = asyncio.Condition()
+        self.gone = False  # no longer what the log says: whoever holds it must open it anew
         self.mind: Mind | None = None  # None until the agent is needed
         session = self.begin()
         made = list(moves)
         for move in made:
             session.apply(move.move)
+        if row.position not in (None, position(session)):
+            raise IllegalMove("the moves lead elsewhere now")
         self.take_over(session, made)
 
     def take_over(self, session: Session, made: list[Made]) -> None:
@@ -123,21 +127,38 @@ class Tables:
     """All games; the only one who writes them."""
 
     def __init__(
-        self, store: Store, library: Library, telemetry: Telemetry, *, cached: int, most: int
+        self,
+        store: Store,
+        library: Library,
+        telemetry: Telemetry,
+        under_way: UnderWay,
+        *,
+        cached: int,
+        most: int,
     ) -> None:
         self._store, self._library, self._telemetry = store, library, telemetry
+        self._under_way = under_way
         self._cached, self._most = cached, most
         self._recent: OrderedDict[str, Table] = OrderedDict()  # kept
         self._alive: WeakValueDictionary[str, Table] = WeakValueDictionary()  # in anybody's hands
 
-    async def create(self, wanted: schemas.NewGame) -> tuple[str, Table]:
-        """A new game, up to the player's first turn, and its secret."""
+    async def create(self, wanted: schemas.NewGame, who: str) -> tuple[str, Table]:
+        """A new game, up to the player's first turn, and its secret; `who` asks for it."""
+        game = secrets.token_hex(8)
+        self._under_way.begin(who, game)
+        try:
+            return await self._create(game, wanted)
+        except BaseException:
+            self._under_way.end(game)
+            raise
+
+    async def _create(self, id: str, wanted: schemas.NewGame) -> tuple[str, Table]:
         await self._check_room()
         mind, game, rules, about = await self._opponent(wanted)
         secret, moment = new_secret(), now()
         first = {"you": 0, "agent": 1, "random": secrets.randbelow(2)}[wanted.first]
         row = GameRow(
-            id=secrets.token_hex(8),
+            id=id,
             secret_hash=hashed(secret),
             created=moment,
             updated=moment,
@@ -154,6 +175,7 @@ class Tables:
             outcome=None,
             winner=None,
             utility=None,
+            position=None,
             **about,
         )
         table = Table(row)
@@ -177,7 +199,7 @@ class Tables:
         """The game, for somebody who has shown that he may see it."""
         table = self._alive.get(game) or await self._rebuild(game)
         if table.agents_turn:
-            async with table.lock:
+            async with self._held(table):
                 if table.agents_turn:  # the agent was to move when the gateway went down
                     with contextlib.suppress(OpponentUnavailable):  # one can still look, or resign
                         await self._play(table, table.session.copy(), [])
@@ -189,7 +211,7 @@ class Tables:
 
         The same move once more changes nothing.
         """
-        async with table.lock:
+        async with self._held(table):
             if table.repeats(number, move):
                 return number
             self._check_current(table, number)
@@ -207,10 +229,18 @@ class Tables:
 
     async def resign(self, table: Table) -> None:
         """Give up; once it is over this changes nothing."""
-        async with table.lock:
+        async with self._held(table):
             if not table.over:
                 ending = {"outcome": "resigned", "winner": (table.row.seat + 1) % 2}
                 await self._commit(table, table.session, [], ending)
+
+    @contextlib.asynccontextmanager
+    async def _held(self, table: Table) -> AsyncIterator[None]:
+        """Nobody else changes the game meanwhile."""
+        async with table.lock:
+            if table.gone:  # while this was waiting
+                raise Problem(503, "Try again", "the last change of this game failed; read it")
+            yield
 
     async def mind(self, table: Table) -> Mind:
         """The agent of a game, as it was when the game began."""
@@ -219,7 +249,9 @@ class Tables:
             if row.opponent_kind == "baseline":
                 table.mind = Mind(baseline(GAMES[row.game], row.opponent), None)
             else:
-                table.mind = await self._trained(row.opponent, row.snapshot, row.argmax)
+                table.mind = await self._trained(
+                    row.opponent, row.snapshot, row.argmax, row.fingerprint
+                )
         return table.mind
 
     async def _opponent(self, wanted: schemas.NewGame) -> tuple[Mind, Game, Rules, dict[str, Any]]:
@@ -232,11 +264,12 @@ class Tables:
                 raise Problem(404, "Unknown configuration", str(error)) from None
             mind = Mind(baseline(game, chosen.baseline), None)
             rules = game.configurations[configuration]
-            kind, name, snapshot = "baseline", chosen.baseline, None
+            kind, name, snapshot, fingerprint = "baseline", chosen.baseline, None, None
         else:
             run = self._library.run(chosen.run)
             snapshot = (await self._library.snapshot(run, chosen.snapshot)).games
-            mind = await self._trained(run.name, snapshot, wanted.argmax)
+            fingerprint = run.directory.config.fingerprint
+            mind = await self._trained(run.name, snapshot, wanted.argmax, fingerprint)
             game, rules = run.game, run.directory.config.rules
             kind, name = "run", run.name
         return (
@@ -247,15 +280,23 @@ class Tables:
                 "opponent": name,
                 "opponent_kind": kind,
                 "snapshot": snapshot,
+                "fingerprint": fingerprint,
                 "abstraction": mind.agent.abstraction.name,
                 "configuration": _configuration(game, rules),
             },
         )
 
-    async def _trained(self, name: str, snapshot: int | None, argmax: bool) -> Mind:
+    async def _trained(
+        self, name: str, snapshot: int | None, argmax: bool, fingerprint: str | None
+    ) -> Mind:
+        """By the run's fingerprint, which says what its agents are: names are used again."""
         try:
             run = self._library.run(name)
+            if fingerprint not in (None, run.directory.config.fingerprint):
+                raise OpponentUnavailable("the run of its name is another one now")
             return Mind(*await self._library.agent(run, snapshot, argmax=argmax))
+        except OpponentUnavailable:
+            raise
         except Problem as problem:
             raise OpponentUnavailable(problem.detail) from None
 
@@ -290,14 +331,14 @@ class Tables:
         row, moves = await self._store.do(read)
         if row is None:
             raise unknown_game()
-        if known := self._alive.get(game):  # somebody else was faster; there must be one table
-            return known
         try:
-            return self._keep(Table(row, moves))
+            table = await asyncio.to_thread(Table, row, moves)
         except IllegalMove:
             raise Problem(
                 503, "Other rules", "the game was begun with an engine whose rules were others"
             ) from None
+        # If somebody else was faster, his: there must be one table.
+        return self._alive.get(game) or self._keep(table)
 
     def _keep(self, table: Table) -> Table:
         self._alive[table.row.id] = table
@@ -331,7 +372,11 @@ class Tables:
     ) -> None:
         """Write first, then take over."""
         row, moment, before = table.row, now(), len(table.moves)
-        changes: dict[str, Any] = {"moves": before + len(made), "updated": moment}
+        changes: dict[str, Any] = {
+            "moves": before + len(made),
+            "updated": moment,
+            "position": position(session),
+        }
         if ending:
             changes |= ending | {"finished": moment}
         log = [vars(move) for move in made]
@@ -345,21 +390,23 @@ class Tables:
         try:
             await self._store.do(write)
         except (Conflict, IntegrityError):
-            self._forget(table)  # another gateway on this database has moved
+            await self._forget(table)  # another gateway on this database has moved
             raise Problem(409, "Stale move", "the game has gone on elsewhere; read it") from None
         except BaseException:
-            self._forget(table)  # it may have been written; the log knows
+            await self._forget(table)  # it may have been written; the log knows
             raise
         for name, value in changes.items():
             setattr(row, name, value)
         table.take_over(session, made)
         self._count(table, made, bool(ending))
-        async with table.changed:
-            table.changed.notify_all()
+        await _tell(table)
 
-    def _forget(self, table: Table) -> None:
+    async def _forget(self, table: Table) -> None:
+        """The next one who asks gets what the log says."""
+        table.gone = True
         self._recent.pop(table.row.id, None)
         self._alive.pop(table.row.id, None)
+        await _tell(table)
 
     def _count(self, table: Table, made: list[Made], ended: bool) -> None:
         for move in made:
@@ -367,12 +414,23 @@ class Tables:
                 "player" if move.actor == table.row.seat else "agent"
             ).inc()
         if ended:
+            self._under_way.end(table.row.id)
             self._telemetry.games.labels(table.row.outcome).inc()
 
 
 def unknown_game() -> Problem:
     """The same for a wrong secret: nobody learns which games there are."""
     return Problem(404, "Unknown game", "there is no such game, or this is not its secret")
+
+
+def position(session: Session) -> str:
+    """Tells states apart, so that a log is never played on by rules that lead elsewhere."""
+    return hashlib.blake2b(session.states.tobytes(), digest_size=16).hexdigest()
+
+
+async def _tell(table: Table) -> None:
+    async with table.changed:
+        table.changed.notify_all()
 
 
 def _ending(row: GameRow, session: Session) -> dict[str, Any]:

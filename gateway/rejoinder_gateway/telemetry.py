@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import Counter, Gauge, Histogram, generate_latest
 from starlette.types import Scope
+
+from rejoinder.telemetry import new_registry
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
@@ -12,7 +14,7 @@ class Telemetry:
     """Counters by route, never by anything that a client can make up."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = new_registry()
         self._requests = Counter(
             "rejoinder_gateway_requests",
             "Requests answered",

@@ -11,11 +11,11 @@ import time
 from collections import Counter
 
 from rejoinder.bus import Bus, Order, job_name
+from rejoinder.checkpoints import Policies
 from rejoinder.config import RunConfig
 from rejoinder.evaluate.agents import opponents
 from rejoinder.jit import KERNEL_VERSION
 from rejoinder.ledger import SnapshotId
-from rejoinder.rundir import Policies
 from rejoinder.wire import Codec, Evaluation, EvaluationLease, WireError
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner
@@ -35,6 +35,7 @@ class Evaluations:
         self._publisher = publisher
         self._opponents = tuple(opponents(config.load_game()))
         self._match_games = config.eval_games + config.eval_games % 2  # whole pairs
+        self.sent_bytes = 0  # in leases; the publisher counts those of policies
         self.waiting: dict[int, Policies] = {}  # by games
         self._jobs: dict[int, str] = {}
         self._orders: Counter[int] = Counter()  # how often each was ordered
@@ -92,6 +93,8 @@ class Evaluations:
         job = job_name(self._bus.run, f"evaluation-{games}-{secrets.token_hex(4)}")
         self._jobs[games] = job
         self._orders[games] += 1
-        message = EvaluationLease(name, self._config.eval_games, KERNEL_VERSION)
-        self._bus.enqueue([Order(job, self._codec.encode(message), f"evaluation at game {games}")])
+        lease = EvaluationLease(name, self._config.eval_games, KERNEL_VERSION)
+        message = self._codec.encode(lease)
+        self.sent_bytes += len(message)
+        self._bus.enqueue([Order(job, message, f"evaluation at game {games}")])
         self._taken.pop(games, None)

@@ -7,14 +7,17 @@ written with the next checkpoint. Only at the end is it an error.
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rejoinder.checkpoints import Policies, RunError
 from rejoinder.config import RunConfig
 from rejoinder.jit import KERNEL_VERSION
 from rejoinder.metrics import table_statistics
-from rejoinder.rundir import Policies, RunDir, RunError
+from rejoinder.rundir import RunDir
 from rejoinder_learner.state import Learner
+from rejoinder_learner.telemetry import LearnerMetrics
 
 Report = Callable[[str], None]
 Evaluations = dict[int, Policies]  # still to come: the policies after so many games
@@ -23,9 +26,12 @@ Evaluations = dict[int, Policies]  # still to come: the policies after so many g
 class Journal:
     """Writes down one learner's progress."""
 
-    def __init__(self, run: RunDir, report: Report) -> None:
+    def __init__(
+        self, run: RunDir, report: Report, telemetry: LearnerMetrics | None = None
+    ) -> None:
         self._run = run
         self._report = report
+        self._telemetry = telemetry or LearnerMetrics(run.id)
         self._ledger_from = 0  # game of the first record not yet in the ledger's file
         self._records = b""
         self._metrics: list[Mapping[str, Any]] = []  # not yet in the file
@@ -45,7 +51,11 @@ class Journal:
         run.drop_metrics_after(learner.games)
         self._ledger_from = self.saved = learner.games
         self._records, self._metrics = b"", []
-        known = {record["games"] for record in run.metrics() if "win_rates" in record}
+        self._telemetry.has_checkpoint(self.saved)
+        records = run.metrics()
+        for record in records:  # the last of each kind is what is known until the next one
+            self._telemetry.measured(record)
+        known = {record["games"] for record in records if "win_rates" in record}
         pending = checkpoint.evaluations if checkpoint else {}
         return learner, {games: pending[games] for games in pending if games not in known}
 
@@ -89,12 +99,18 @@ class Journal:
             ) from None
 
     def _save(self, learner: Learner, evaluations: Evaluations) -> None:
+        begin = time.perf_counter()
         self._records += learner.take_records()
-        self._run.extend_ledger(self._ledger_from, self._records)
         checkpoint = dataclasses.replace(learner.checkpoint(), evaluations=dict(evaluations))
-        self._run.save(checkpoint)
+        try:
+            self._run.extend_ledger(self._ledger_from, self._records)
+            self._run.save(checkpoint)
+        except OSError:
+            self._telemetry.not_saved()
+            raise
         self._ledger_from, self._records = learner.games, b""
         self.saved = learner.games
+        self._telemetry.saved(self.saved, time.perf_counter() - begin)
 
     def _what_holds(self) -> str:
         if not self._run.path.exists():
@@ -102,6 +118,7 @@ class Journal:
         return f"the one at game {self.saved:,} holds, and the next learner goes on from there"
 
     def _note(self, record: Mapping[str, Any]) -> None:
+        self._telemetry.measured(record)
         self._metrics.append(record)
         self._try_metrics()
 

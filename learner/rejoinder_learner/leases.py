@@ -28,6 +28,7 @@ class Leases:
         self._prefix = ""
         self._planner = Planner(config, config.games)
         self.repeated = 0  # games that were leased more than once
+        self.sent_bytes = 0
         self.workers = workers  # how many there are to share the games
 
     @property
@@ -97,6 +98,7 @@ class Leases:
             message = self._codec.encode(Lease(first, end, pinned, KERNEL_VERSION))
             orders.append(Order(self._job(lease), message, f"games {first} to {end - 1}", urgent))
         if orders:
+            self.sent_bytes += sum(len(order.message) for order in orders)
             self._bus.enqueue(orders)
 
     def _job(self, lease: Leased) -> str:

@@ -21,9 +21,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rejoinder.bus import LEARNER_TTL, LOST, Backoff, Bus, BusError, Flushed
+from rejoinder.bus import LEARNER_TTL, Bus, Flushed
+from rejoinder.bus.connection import LOST, Backoff, BusError
+from rejoinder.checkpoints import Policies, RunError
 from rejoinder.jit import KERNEL_VERSION
-from rejoinder.rundir import Policies, RunDir, RunError
+from rejoinder.rundir import RunDir
 from rejoinder.wire import Codec, Deltas, Evaluation, Refusal, WireError
 from rejoinder_learner.audit import Auditor
 from rejoinder_learner.evaluations import Evaluations
@@ -34,6 +36,7 @@ from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.sequential import TrainResult
 from rejoinder_learner.state import Learner, warm_up
 from rejoinder_learner.status import Rate, describe
+from rejoinder_learner.telemetry import LearnerMetrics
 
 LOOK = 0.2  # seconds between two looks around
 PATIENCE = 60.0  # seconds that a lost server may stay away
@@ -55,14 +58,16 @@ class LearnerService:
         patience: float = PATIENCE,
         workers: int = 1,  # that are going to come
         about: Mapping[str, Any] = MappingProxyType({}),
+        telemetry: LearnerMetrics | None = None,
     ) -> None:
         self._run, self._config, self._bus = run, run.config, bus
         self._asked_to_stop = should_stop
         self._report, self._on_status = report, on_status
         self._patience, self._about = patience, about  # said with every status
+        telemetry = self._telemetry = telemetry or LearnerMetrics(run.id)
         codec = self._codec = Codec(run.config)
-        self._journal = Journal(run, report)
-        self._publisher = Publisher(bus, codec)
+        self._journal = Journal(run, report, telemetry)
+        self._publisher = Publisher(bus, codec, telemetry)
         self._leases = Leases(bus, codec, run.config, self._publisher, workers)
         self._evaluations = Evaluations(bus, codec, run.config, self._publisher)
         self._inbox = Inbox(run.config)
@@ -80,6 +85,7 @@ class LearnerService:
             self._inbox.first_from, self._banned = known["first_game"], set(known["banned"])
             self._go_on_from(*self._journal.resume())
             self._run.begin_session(from_game=self._learner.games)
+            self._telemetry.begin(self._learner.games, self._config.games, len(self._learner.rows))
             warm_up(self._config)
             gc.freeze()  # compiled code is a big heap that the collector need not search again
             self._keep_trying(self._establish)
@@ -94,12 +100,14 @@ class LearnerService:
             self._note_workers()
             self._journal.save_last(self._learner, self._evaluations.waiting)
             self._leave()
+        self._telemetry.end()
         games, digest = self._learner.games, self._learner.digest()
         return TrainResult(games, games - first, seconds, digest, self.finished)
 
     def _step(self) -> None:
         with self._bus.in_one_go():
             for message in self._bus.receive(LOOK):
+                self._telemetry.received(len(message))
                 self._receive(message)
             self._fold()
             self._leases.lease_what_can_be_played()
@@ -129,13 +137,18 @@ class LearnerService:
 
     def _take(self, deltas: Deltas) -> None:
         if deltas.worker in self._banned:
+            self._telemetry.deltas("banned", len(deltas.counts))
             self._leases.worthless(deltas.games)
             return
         for arrived in self._inbox.contradiction(deltas):
             if self._auditor.is_wrong(self._learner, arrived):
                 self._expel(arrived)
-        if deltas.worker not in self._banned:
-            self._leases.arrived(self._inbox.add(deltas), deltas)
+        if deltas.worker in self._banned:
+            self._telemetry.deltas("banned", len(deltas.counts))
+            return
+        new = self._inbox.add(deltas)
+        self._telemetry.deltas("accepted", len(new))
+        self._leases.arrived(new, deltas)
 
     def _take_evaluation(self, evaluation: Evaluation) -> None:
         if evaluation.worker in self._banned:
@@ -151,11 +164,17 @@ class LearnerService:
             if liar := self._auditor.find_liar(self._learner, games):
                 self._expel(liar)
                 return
-            self._learner.fold_all([arrived.played for arrived in games])
-            self._inbox.folded(games)
+            self._fold_now(games)
             if self._learner.games == stop:
                 self._measure_and_save()
                 stop = next_stop(self._config, self._learner.games)
+
+    def _fold_now(self, games: list[Arrived]) -> None:
+        learner, begin = self._learner, time.perf_counter()
+        learner.fold_all([arrived.played for arrived in games])
+        seconds = time.perf_counter() - begin
+        self._inbox.folded(games)
+        self._telemetry.folded(len(games), learner.games, len(learner.rows), seconds)
 
     def _measure_and_save(self) -> None:
         if is_due(self._config, self._config.eval_every, self._learner.games):
@@ -305,6 +324,11 @@ class LearnerService:
                 "banned": sorted(self._banned),
                 "checkpoint": self._journal.saved,
             },
+        )
+        self._telemetry.tell(
+            status,
+            snapshot_bytes=self._publisher.sent_bytes,
+            lease_bytes=self._leases.sent_bytes + self._evaluations.sent_bytes,
         )
         self._on_status(status)
         self._bus.write_status(status)

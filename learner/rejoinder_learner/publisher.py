@@ -9,16 +9,18 @@ reads at most about twice the table.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
 
 from rejoinder.bus import Bus
 from rejoinder.cfr.patch import Patch
+from rejoinder.checkpoints import Rows
 from rejoinder.ledger import SnapshotId
-from rejoinder.rundir import Rows
 from rejoinder.wire import Codec, Snapshot
 from rejoinder_learner.state import Learner
+from rejoinder_learner.telemetry import LearnerMetrics
 
 PART_ROWS = 2**15  # rows in one message at most: memory for it is found again and again
 
@@ -26,9 +28,11 @@ PART_ROWS = 2**15  # rows in one message at most: memory for it is found again a
 class Publisher:
     """Publishes one learner's snapshots."""
 
-    def __init__(self, bus: Bus, codec: Codec) -> None:
+    def __init__(self, bus: Bus, codec: Codec, telemetry: LearnerMetrics | None = None) -> None:
         self._bus = bus
         self._codec = codec
+        self._telemetry = telemetry or LearnerMetrics(bus.run)
+        self.sent_bytes = 0
         self._published: list[SnapshotId] = []  # the chain, oldest first
         self._abandoned: set[int] = set()  # games of the snapshots of chains before
         self._patched = 0  # rows in the patches since the last complete one
@@ -44,14 +48,18 @@ class Publisher:
         wanted = self._learner.snapshots()[games]
         if wanted in self._published:
             return wanted
+        begin = time.perf_counter()
         base = max((name for name in self._published if name.games < games), default=None)
         too_heavy = self._patched > len(self._learner.rows)
         if base is None or too_heavy or not self._learner.remembers(base.games):
             self._begin_chain(wanted)
         else:
             self._send_patch(wanted, base)
-        self._learner.keep_from = self._published[-1].games
-        self._bus.name_newest(self._published[-1])
+        newest = self._published[-1]
+        self._learner.keep_from = newest.games
+        self._bus.name_newest(newest)
+        version = newest.games // self._learner.config.batch
+        self._telemetry.published(version, time.perf_counter() - begin)
         return wanted
 
     def publish_for_evaluation(self, name: SnapshotId, rows: Rows) -> None:
@@ -83,7 +91,9 @@ class Publisher:
         for part in range(parts):
             piece = slice(part * PART_ROWS, (part + 1) * PART_ROWS)
             rows = Patch(patch.index[piece], patch.rows[piece])
-            yield self._codec.encode(Snapshot(name, base, part, parts, size, rows))
+            message = self._codec.encode(Snapshot(name, base, part, parts, size, rows))
+            self.sent_bytes += len(message)
+            yield message
 
 
 def _all(rows: Rows) -> Patch:

@@ -15,13 +15,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rejoinder.actor import Actor
+from rejoinder.actor import Actor, Delta
 from rejoinder.cfr.table import table_of
+from rejoinder.checkpoints import RunError
 from rejoinder.metrics import win_rates
-from rejoinder.rundir import RunDir, RunError
+from rejoinder.rundir import RunDir
 from rejoinder.warm import warm_up_player
 from rejoinder_learner.journal import Journal, Report, is_due
-from rejoinder_learner.state import warm_up
+from rejoinder_learner.state import Learner, warm_up
+from rejoinder_learner.telemetry import LearnerMetrics
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ def train(
     on_game: Callable[[int], None] = lambda _: None,
     should_stop: Callable[[], bool] = lambda: False,
     report: Report = lambda _: None,
+    telemetry: LearnerMetrics | None = None,
 ) -> TrainResult:
     """Bring the run to its number of games, from its newest checkpoint or from the start.
 
@@ -52,7 +55,7 @@ def train(
     if run.config.order != "index":
         raise RunError(f"{run.path} is a run of unordered mode; sequential training is in order")
     with run.locked():
-        return _train(run, on_game, should_stop, report)
+        return _train(run, on_game, should_stop, report, telemetry or LearnerMetrics(run.id))
 
 
 def _train(
@@ -60,9 +63,11 @@ def _train(
     on_game: Callable[[int], None],
     should_stop: Callable[[], bool],
     report: Report,
+    telemetry: LearnerMetrics,
 ) -> TrainResult:
-    config, journal = run.config, Journal(run, report)
+    config, journal = run.config, Journal(run, report, telemetry)
     learner, evaluations = journal.resume()
+    telemetry.begin(learner.games, config.games, len(learner.rows))
     run.begin_session(from_game=learner.games)
     actor = Actor(config)
     warm_up(config)
@@ -72,7 +77,7 @@ def _train(
     for games, policies in evaluations.items():  # left over by a run with workers
         journal.win_rates(games, win_rates(config, games, table_of(policies.rows)))
     while learner.games < config.games and not (should_stop() or run.stop_requested()):
-        learner.fold(actor.play(learner.games, learner.policy_for(learner.games)))
+        _fold(learner, actor.play(learner.games, learner.policy_for(learner.games)), telemetry)
         if is_due(config, config.eval_every, learner.games):
             journal.statistics(learner)
             journal.win_rates(learner.games, win_rates(config, learner.games, learner.policy()))
@@ -80,6 +85,7 @@ def _train(
             journal.save(learner)
         on_game(learner.games)
     journal.save_last(learner)
+    telemetry.end()
     return TrainResult(
         games=learner.games,
         played=learner.games - first,
@@ -87,3 +93,9 @@ def _train(
         digest=learner.digest(),
         finished=learner.games >= config.games,
     )
+
+
+def _fold(learner: Learner, delta: Delta, telemetry: LearnerMetrics) -> None:
+    begin = time.perf_counter()
+    learner.fold(delta)
+    telemetry.folded(1, learner.games, len(learner.rows), time.perf_counter() - begin)

@@ -23,9 +23,9 @@ from rejoinder.cfr.patch import Patch, apply_patch, difference, merge, take_rows
 from rejoinder.cfr.policy import policy_dtype
 from rejoinder.cfr.rollout import AVERAGING, entry_dtype, fold, policies, row_dtype
 from rejoinder.cfr.table import Table, new_table, table_of, with_room
+from rejoinder.checkpoints import Checkpoint, Policies, digest, needed_versions
 from rejoinder.config import Learning
 from rejoinder.ledger import SnapshotId, genesis, head_of, record
-from rejoinder.rundir import Checkpoint, Policies, digest, needed_versions
 
 _FIRST_ROWS = 256  # room in a new table; it grows by itself
 

@@ -12,14 +12,22 @@ WINDOW = 10.0  # seconds over which the rate is measured
 
 
 class Rate:
-    """Games per second over the last few seconds."""
+    """Games per second over the last few seconds.
+
+    The clock starts when the first game is here: before that workers are starting, not slow.
+    """
 
     def __init__(self) -> None:
-        self._points: deque[tuple[float, int]] = deque()
+        self._before: int | None = None  # the games there were when nobody had played yet
+        self._points: deque[tuple[float, int]] = deque()  # since the first game
 
     def update(self, games: int, now: float) -> float:
-        if self._points and games < self._points[-1][1]:
-            self._points.clear()  # the learner has gone back
+        latest = self._points[-1][1] if self._points else self._before
+        if latest is None or games < latest:  # this is the beginning, or the learner has gone back
+            self._before = games
+            self._points.clear()
+        if games == self._before:
+            return 0.0
         self._points.append((now, games))
         while len(self._points) > 2 and now - self._points[0][0] > WINDOW:
             self._points.popleft()

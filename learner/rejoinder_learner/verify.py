@@ -25,9 +25,10 @@ import numpy as np
 
 from rejoinder.actor import Actor
 from rejoinder.cfr.table import Table, table_of
+from rejoinder.checkpoints import Checkpoint, DamagedError, RunError
 from rejoinder.jit import KERNEL_VERSION
 from rejoinder.ledger import RECORD, first_break, head_after, record
-from rejoinder.rundir import Checkpoint, DamagedError, RunDir, RunError
+from rejoinder.rundir import RunDir
 from rejoinder_learner.state import Learner, Played
 
 

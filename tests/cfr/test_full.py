@@ -7,22 +7,17 @@ from functools import cache
 import numpy as np
 import pytest
 from naive_cfr import NaiveCfr, fresh
+from trees import tree_of
 
 from rejoinder.cfr.full import VARIANTS, FullSolver
 from rejoinder.cfr.policy import AVERAGE, LATEST
-from rejoinder.cfr.tree import Tree, build_tree
+from rejoinder.cfr.tree import build_tree
 from rejoinder.evaluate.exploit import exploitability, policy_exploitability
 from rejoinder.games import GAMES
 from rejoinder.solve import solve
 
 KUHN, LEDUC, DEAL = GAMES["kuhn"], GAMES["leduc"], GAMES["deal"]
 LEDUC_VALUE = -0.0856064  # of seat 0, published for this game
-
-
-@cache
-def tree_of(name: str) -> Tree:
-    game = GAMES[name]
-    return build_tree(game, game.configurations["standard"])
 
 
 @cache

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from naive_cfr import after, chance, fresh, legal
+from trees import tree_of
 
 from rejoinder.cfr.full import FullSolver
 from rejoinder.cfr.policy import AVERAGE, policy_dtype
 from rejoinder.cfr.sampling import SamplingSolver
 from rejoinder.cfr.table import Table, new_table
-from rejoinder.cfr.tree import Tree, build_tree
 from rejoinder.evaluate.exploit import policy_exploitability
 from rejoinder.games import GAMES, queries
 from rejoinder.games.contract import CHANCE, CONCRETE, OVER
@@ -22,12 +22,6 @@ pyspiel = pytest.importorskip(
     "pyspiel", reason="needs OpenSpiel; get it with: pip install 'rejoinder[bench]'"
 )
 GAME_NAMES = ["kuhn", "leduc"]
-
-
-@cache
-def tree_of(name: str) -> Tree:
-    game = GAMES[name]
-    return build_tree(game, game.configurations["standard"])
 
 
 @cache

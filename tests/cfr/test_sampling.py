@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 from naive_cfr import NaiveCfr, fresh
+from trees import tree_of
 
 from rejoinder.cfr.full import VARIANTS, FullSolver
 from rejoinder.cfr.policy import AVERAGE, LATEST
 from rejoinder.cfr.sampling import ALGORITHMS, SamplingSolver
-from rejoinder.cfr.tree import Tree, build_tree
+from rejoinder.cfr.tree import Tree
 from rejoinder.evaluate.exploit import Exploitability, exploitability, policy_exploitability
 from rejoinder.games import GAMES
 from rejoinder.solve import solve
 
 KUHN, LEDUC, DEAL = GAMES["kuhn"], GAMES["leduc"], GAMES["deal"]
-
-
-@cache
-def tree_of(name: str, abstraction: str = "none") -> Tree:
-    game = GAMES[name]
-    rules = game.configurations["micro" if name == "deal" else "standard"]
-    return build_tree(game, rules, game.abstraction(abstraction))
 
 
 def solver_for(tree: Tree, algorithm: str, seed: int = 1) -> SamplingSolver:

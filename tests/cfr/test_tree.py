@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from naive_cfr import expected_value, fresh, uniform
+from trees import tree_of
 
 from rejoinder.cfr.full import normalised, uniform_strategy
 from rejoinder.cfr.policy import AVERAGE, policy_dtype
@@ -23,13 +23,6 @@ from rejoinder.rng import mix
 
 KUHN, LEDUC, DEAL = GAMES["kuhn"], GAMES["leduc"], GAMES["deal"]
 POKER = [KUHN, LEDUC]
-
-
-@cache
-def tree_of(name: str, play: str = "none", policy: str = "none") -> Tree:
-    game = GAMES[name]
-    rules = game.configurations["micro" if name == "deal" else "standard"]
-    return build_tree(game, rules, game.abstraction(play), game.abstraction(policy))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ import pytest
 from command import refused, run, run_json
 from tls_proxy import tls_front
 
-from rejoinder.bus import Bus, connect
+from rejoinder.bus import Bus
+from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.config import load_config
 from rejoinder.jit import KERNEL_VERSION
@@ -32,17 +33,18 @@ TINY = ["tiny", "--set", "rollouts=2", "--set", "eval_games=20", "--set", "check
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The digest of 300 games, trained in one process."""
-    path = tmp_path_factory.mktemp("sequential") / "run"
-    told = run_json("train", *TINY, "--games", "300", "--mode", "sequential", "--run", path)
-    return str(told["digest"])
+    return digest_of(TINY, tmp_path_factory.mktemp("sequential"))
 
 
 @pytest.fixture(scope="module")
 def expected_slow(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The same of a run that lasts long enough to be disturbed."""
-    path = tmp_path_factory.mktemp("sequential") / "run"
-    told = run_json("train", *SLOW, "--games", "300", "--mode", "sequential", "--run", path)
-    return str(told["digest"])
+    return digest_of(SLOW, tmp_path_factory.mktemp("sequential"))
+
+
+def digest_of(config: list[str], folder: Path) -> str:
+    alone = ["--games", "300", "--mode", "sequential", "--run", str(folder / "run")]
+    return str(run_json("train", *config, *alone)["digest"])
 
 
 class Started:

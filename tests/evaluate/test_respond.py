@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kuhn_players import KUHN, always, equilibrium, player, table
+from typing import Any
+
+from kuhn_players import KUHN, Bets, always, equilibrium, player, table
 
 from rejoinder.cfr.policy import policy_dtype
 from rejoinder.cfr.table import Table, new_table
@@ -29,6 +31,11 @@ def bound_on_uniform(abstraction: str | None = None, seed: int = 1) -> ResponseB
         match_games=6000,
         seed=seed,
     )
+
+
+def bound_on_kuhn(bets: Bets, match_games: int = 20_000, **how: Any) -> ResponseBound:
+    rules = KUHN.configurations["standard"]
+    return best_response_bound(KUHN, rules, player(bets), match_games=match_games, **how)
 
 
 def test_it_is_positive_and_below_the_exact_exploitability_on_micro() -> None:
@@ -58,25 +65,13 @@ def test_on_kuhn_it_comes_close_to_the_exact_number() -> None:
     tree = build_tree(KUHN, KUHN.configurations["standard"])
     for bets in (always("b"), always("p")):
         exact = policy_exploitability(tree, table(bets)).exploitability
-        bound = best_response_bound(
-            KUHN,
-            KUHN.configurations["standard"],
-            player(bets),
-            training_games=1000,
-            match_games=20_000,
-        )
+        bound = bound_on_kuhn(bets, training_games=1000)
         error = bound.match.utility_error
         assert 0.8 * exact < bound.exploitability <= exact + error
 
 
 def test_against_an_equilibrium_there_is_nothing_to_find() -> None:
-    bound = best_response_bound(
-        KUHN,
-        KUHN.configurations["standard"],
-        player(equilibrium(1 / 3)),
-        training_games=500,
-        match_games=20_000,
-    )
+    bound = bound_on_kuhn(equilibrium(1 / 3), training_games=500)
     assert bound.exploitability <= bound.match.utility_error
 
 
@@ -85,13 +80,7 @@ def test_without_training_it_plays_like_the_agent() -> None:
         return 0.4
 
     for bets, slack in ((always("b"), 0.0), (sometimes, 1.0)):
-        bound = best_response_bound(
-            KUHN,
-            KUHN.configurations["standard"],
-            player(bets),
-            training_games=0,
-            match_games=20_000,
-        )
+        bound = bound_on_kuhn(bets, training_games=0)
         assert bound.infosets == 0
         assert abs(bound.exploitability) <= slack * bound.match.utility_error
 
@@ -110,12 +99,5 @@ def test_any_abstraction_and_any_seed_will_do() -> None:
 
 def test_progress_is_heard_for_every_training_game() -> None:
     heard: list[int] = []
-    best_response_bound(
-        KUHN,
-        KUHN.configurations["standard"],
-        player(always("b")),
-        training_games=45,
-        match_games=2,
-        progress=heard.append,
-    )
+    bound_on_kuhn(always("b"), training_games=45, match_games=2, progress=heard.append)
     assert heard == list(range(1, 46))

@@ -81,6 +81,7 @@ class TestAbstraction:
         names = [ABSTRACT_NAMES[a] for a in told["actions"]]
         assert names == ["START_NEW_PROPERTY_SET", "CASH", "PASS", "OTHER"]
         assert (told["player"], told["streak_index"]) == (1, 1)
+        assert told.keys() == {"actions", "player", "streak_index"}
 
     def test_the_intent_infoset_knows_nothing_else(self) -> None:
         keys = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import cast
 
 import pytest
 
-from rejoinder.games import GAMES
+from rejoinder.games import GAMES, queries
+from rejoinder.games.base import Game
 from rejoinder.games.poker import PokerView
 from rejoinder.games.session import Session
 
@@ -133,3 +135,21 @@ class TestLeduc:
     def test_a_fold_in_the_first_round_deals_no_public_card(self) -> None:
         session = play("leduc", "K♠ J♠ Q♠", "raise fold")
         assert [e.actor for e in session.history] == [None, None, 0, 1]
+
+
+@pytest.mark.parametrize("game", [KUHN, LEDUC], ids=lambda game: game.name)
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_infoset_is_described_as_its_player_sees_it(game: Game, first: int) -> None:
+    for seed in range(40):
+        session = Session.start(game, seed=seed, first_player=first)
+        chance = random.Random(seed)
+        while not session.over:
+            seat = session.to_move
+            assert seat is not None
+            view = cast(PokerView, session.view(seat))
+            told = game.abstractions[0].describe(int(queries.infoset_key(session.states, 0)))
+            assert told["card"] == view.card
+            assert told["moves"] == view.moves
+            assert told.get("public_card") == view.public_card
+            assert told["player"] == seat
+            session.apply(chance.choice(names(session)))

@@ -160,14 +160,16 @@ def _shoot_live(browser: Browser, gateway: Gateway) -> None:
     """A run under way."""
     run = str(gateway.runs / "under-way")
     command = [REJOINDER, "train", "paper", "--workers", "2", "--games", "20000", "--run", run]
-    command += ["--set", "eval_every=250", "--set", "eval_games=40"]
+    command += ["--set", "eval_every=100", "--set", "eval_games=40"]
     trainer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         page = browser.new_context(base_url=gateway.address, viewport=SIZE).new_page()  # type: ignore[arg-type]
         page.goto("/#/training")
         page.wait_for_selector(".tag--live", timeout=60_000)
         page.click(".run a:text-is('under-way')")
-        page.wait_for_timeout(15_000)
+        rated = "() => document.querySelectorAll('.chart')[1]?.data?.at(-1)?.x.length >= 8"
+        page.wait_for_function(rated, timeout=120_000)
+        page.wait_for_timeout(1_000)
         page.screenshot(path=FOLDER / "training-live.png")
     finally:
         trainer.terminate()

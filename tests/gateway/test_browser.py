@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,13 +32,22 @@ from browsing import (
     play_to_the_end,
     wait_for_answer,
 )
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from rejoinder.games.deal import cards
 
 pytestmark = pytest.mark.slow
+expect.set_options(timeout=WAIT)
 
-NOT_FOUND = "status of 404"  # what the browser says of a request that is answered so
+# What the browser says of requests that are answered so.
+NOT_FOUND, BROKEN, TAKEN = "status of 404", "status of 500", "status of 503"
+
+PROBLEM = {"title": "Broken", "detail": "the gateway is out of order"}
+SECRET = """
+  const { gameApi } = await import("/js/api.js");
+  const id = JSON.parse(localStorage.getItem("rejoinder.current"));
+  const api = gameApi(id, JSON.parse(localStorage.getItem("rejoinder.games"))[id].secret);
+"""
 
 
 @pytest.fixture(scope="module")
@@ -232,6 +242,133 @@ def test_a_killed_gateway_loses_nothing(
     expect(page.locator("#result")).to_be_visible()
 
 
+def test_a_move_that_fails_leaves_a_table_to_play_on(page: Page, complaints: Complaints) -> None:
+    complaints.expected = (BROKEN,)
+    page.goto("/")
+    new_game(page)
+    page.route("**/moves", lambda route: route.fulfill(status=500, json=PROBLEM))
+    page.locator(PLAYABLE).first.click()
+    expect(page.locator(".play .warning")).to_contain_text("That move was not made")
+    page.unroute("**/moves")
+    click_move(page)
+    expect(page.locator(".play .warning")).to_have_count(0)
+
+
+def test_a_history_that_fails_leaves_a_table_to_play_on(page: Page, complaints: Complaints) -> None:
+    complaints.expected = (BROKEN,)
+    page.goto("/")
+    new_game(page)
+
+    def only_the_last_event(route: Route) -> None:
+        answer = route.fetch()
+        moved = answer.json()
+        moved["game"]["events"] = moved["game"]["events"][-1:]
+        route.fulfill(response=answer, json=moved)
+
+    page.route("**/moves", only_the_last_event)
+    page.route("**/history", lambda route: route.fulfill(status=500, json=PROBLEM))
+    page.click("[data-move=pass]")
+    expect(page.locator(".play .warning")).to_contain_text("What happened since your move")
+    expect(page.locator(PLAYABLE).first).to_be_visible()
+    page.unroute("**/history")
+    click_move(page)
+    expect(page.locator(".play .warning")).to_have_count(0)
+    numbers = page.eval_on_selector_all(".history li", "all => all.map((one) => one.value)")
+    assert numbers[0] == len(_told(page))
+    expect(page.locator(".history")).to_contain_text("You pass")
+
+
+def test_a_replay_that_fails_is_told_and_can_be_tried_again(
+    page: Page, complaints: Complaints
+) -> None:
+    complaints.expected = (BROKEN,)
+    page.goto("/")
+    new_game(page)
+    page.route("**/replay", lambda route: route.fulfill(status=500, json=PROBLEM))
+    page.click("#resign")
+    page.click("#resign-now")
+    expect(page.locator("#result")).to_have_text("You resigned")
+    expect(page.locator(".play .warning")).to_contain_text("The agent's hand cannot be shown")
+    page.click("text=Watch the replay")
+    expect(page.locator(".state--error")).to_contain_text("out of order")
+    page.unroute("**/replay")
+    page.click("text=Try again")
+    expect(page.locator(".replay__bar")).to_be_visible()
+
+
+def test_without_a_stream_the_page_looks_for_itself(page: Page, complaints: Complaints) -> None:
+    complaints.expected = (TAKEN,)
+    page.route("**/events*", lambda route: route.fulfill(status=503, json=PROBLEM))
+    page.goto("/")
+    new_game(page)
+    made = moves_made(page)
+    _move_elsewhere(page)
+    wait_for_answer(page, made)
+    expect(page.locator(".lost, .warning")).to_have_count(0)
+    with page.expect_response(re.compile(r"/games/.*/events")) as opened:
+        page.unroute("**/events*")
+    assert opened.value.status == 200
+    made = moves_made(page)
+    _move_elsewhere(page)
+    wait_for_answer(page, made)
+
+
+def test_a_finished_game_is_not_followed(page: Page) -> None:
+    page.goto("/")
+    new_game(page)
+    page.click("#resign")
+    page.click("#resign-now")
+    expect(page.locator("#result")).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(3_000)
+    page.reload()
+    expect(page.locator("#result")).to_be_visible()
+    page.wait_for_timeout(3_000)
+    assert [url for url in asked if "/ticket" in url or "/events" in url] == []
+
+
+def test_the_newest_run_is_the_opponent_unless_there_is_none(
+    page: Page, page_runs: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(page_runs / "paper", tmp_path / "runs" / "before")
+    shutil.copytree(page_runs / "other", tmp_path / "runs" / "later")
+    with Gateway(tmp_path / "runs", tmp_path / "gateway.db") as few:
+        page.goto(few.address)
+        new_game(page, "kuhn")  # against the only one there is
+        expect(page.locator(".page-head")).to_contain_text("the random baseline")
+        page.click("#new-game")
+        expect(page.locator("#opponent")).to_have_value("baseline:random")
+        page.select_option("#game", "deal")
+        expect(page.locator("#opponent")).to_have_value("run:later")
+        expect(page.locator("#snapshot")).to_have_value("")  # the newest
+
+
+def test_an_unfinished_game_can_be_continued(page: Page) -> None:
+    page.goto("/")
+    new_game(page, opponent="run:paper")
+    click_move(page)
+    first, before = page.url, _table(page)
+    page.click("#new-game")
+    expect(page.locator("dialog .note")).to_contain_text("You can continue it later")
+    expect(page.locator(".unfinished")).to_have_count(0)
+    page.click("text=Cancel")
+    new_game(page, "leduc", "run:leduc")
+    page.click("#new-game")
+    page.click(".unfinished a:text-is('Continue')")
+    page.wait_for_selector(".hand")
+    assert page.url == first
+    assert _table(page) == before
+    page.click("#resign")
+    page.click("#resign-now")
+    expect(page.locator("#result")).to_be_visible()
+    page.evaluate("localStorage.removeItem('rejoinder.current')")
+    page.goto("/#/play")
+    page.reload()
+    expect(page.locator(".unfinished li")).to_have_count(1)
+    expect(page.locator(".unfinished")).to_contain_text("Leduc")
+
+
 @pytest.mark.parametrize("game", ["kuhn", "leduc"])
 def test_other_games_on_the_generic_table(page: Page, game: str) -> None:
     page.goto("/")
@@ -239,7 +376,7 @@ def test_other_games_on_the_generic_table(page: Page, game: str) -> None:
         new_game(page, game, opponent)
         expect(page.locator(".facts")).to_contain_text("Card")
         play_to_the_end(page)
-        expect(page.locator(".result")).to_contain_text("Result:")
+        expect(page.locator(".result")).to_contain_text(re.compile(r"Result: ([+−]\d+|0)\."))
 
 
 def test_a_lifted_card_stays_under_the_pointer(page: Page) -> None:
@@ -287,7 +424,7 @@ def test_advice_rules_and_the_agents_decisions(page: Page) -> None:
     new_game(page, opponent="run:paper")
     page.click("#tab-advice")
     expect(page.locator("#side-body .bars__row").first).to_contain_text("%")
-    page.click("#tab-agent")
+    page.click("#tab-decisions")
     expect(page.locator("#side-body")).to_contain_text("stays hidden until the game is over")
     page.click("#tab-rules")
     expect(page.locator("#side-body")).to_contain_text("Be the first to own 2 complete sets")
@@ -298,6 +435,23 @@ def test_advice_rules_and_the_agents_decisions(page: Page) -> None:
     expect(page.locator("#side-body")).not_to_contain_text("stays hidden")
 
 
+def test_a_random_opponent_has_no_advice(page: Page) -> None:
+    page.goto("/")
+    new_game(page, opponent="baseline:random")
+    page.click("#tab-advice")
+    expect(page.locator("#side-body")).to_contain_text("It has no policy")
+
+
+def test_a_resigned_game_asks_for_nothing_any_more(page: Page) -> None:
+    page.goto("/")
+    new_game(page, opponent="run:paper")
+    _until_owing(page)
+    page.click("#resign")
+    page.click("#resign-now")
+    expect(page.locator("#result")).to_have_text("You resigned")
+    expect(page.locator(f"[data-response], .turn--mine, .table {PLAYABLE}")).to_have_count(0)
+
+
 def test_an_open_game_warns_and_shows_the_agents_decisions(page: Page) -> None:
     page.goto("/")
     page.click("#new-game")
@@ -306,7 +460,7 @@ def test_an_open_game_warns_and_shows_the_agents_decisions(page: Page) -> None:
     page.check("input[name=first][value=agent]")
     page.click("#begin")
     expect(page.locator(".page-head")).to_contain_text("Open game")
-    page.click("#tab-agent")
+    page.click("#tab-decisions")
     expect(page.locator("#side-body details").first).to_contain_text("played")
 
 
@@ -361,16 +515,92 @@ def test_policy_search_and_comparison(page: Page) -> None:
     page.locator(".infoset").nth(1).click()
     identifier = page.locator(".infoset[aria-current]").get_attribute("data-infoset")
     expect(page.locator(".detail code")).to_have_text(identifier or "")
-    page.select_option("#compare-run", "paper")
+    sides = page.locator(".pair__side")
+    page.select_option("#compare-run", "paper")  # the first with the last, the earlier one left
+    expect(sides.nth(0)).to_contain_text("paper, 50 games")
+    expect(sides.nth(1)).to_contain_text("paper, 200 games")
     page.select_option("#compare-snapshot", "150")
-    expect(page.locator(".pair__side").nth(1)).to_contain_text("paper, 150 games")
+    expect(sides.nth(0)).to_contain_text("paper, 150 games")
     page.select_option("#compare-run", "other")
-    expect(page.locator(".pair__side").nth(1)).to_contain_text("other, 200 games")
+    expect(sides.nth(1)).to_contain_text("other, 200 games")
     page.reload()  # the address holds it all
     expect(page.locator(".pair__side")).to_have_count(2)
     expect(page.locator(".detail code")).to_have_text(identifier or "")
     page.fill("input[type=search]", "no such thing")
     expect(page.locator(".infosets")).to_contain_text("Nothing matches")
+    expect(page.locator(".detail")).to_be_empty()
+    page.fill("input[type=search]", "")
+    expect(page.locator(".policy__action").first).to_be_visible()
+
+
+def test_infosets_can_be_told_apart(page: Page) -> None:
+    page.goto("/#/policy/kuhn")
+    search = page.locator("input[type=search]")
+    expect(search).to_have_attribute("placeholder", re.compile("^pass"))
+    rows = page.locator(".infoset")
+    assert len({text.split("update")[0] for text in rows.all_inner_texts()}) == rows.count() == 12
+    page.goto("/#/policy/paper")
+    expect(page.locator(".infoset__title").first).to_have_text(re.compile(r"Seat \d, play \d"))
+    assert "0, 0, 0" not in page.locator(".browse").inner_text()
+
+
+def test_an_infoset_is_told_by_its_description(page: Page) -> None:
+    description = {"player": 0, "card": "K", "moves": ["pass", "bet"], "raises": 0, "key": "1a"}
+
+    def described(route: Route) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        for infoset in told["infosets"]:
+            infoset["description"] = description
+        route.fulfill(response=answer, json=told)
+
+    page.route("**/policy?*", described)
+    page.goto("/#/policy/kuhn")
+    row = page.locator(".infoset").first
+    expect(row.locator(".infoset__title")).to_have_text("Seat 0, card K")
+    expect(row.locator(".infoset__facts")).to_have_text("Moves: pass, bet")
+    expect(page.locator(".detail__head dl")).to_have_text("Movespass, bet")
+    expect(page.locator("input[type=search]")).to_have_attribute(
+        "placeholder", re.compile("card=K")
+    )
+
+
+def test_evaluations_are_measured_by_what_is_at_stake(page: Page) -> None:
+    page.goto("/#/training")
+    expect(page.locator(".run", has_text="kuhn")).to_contain_text("Mean utility")
+    expect(page.locator(".run", has_text="paper")).to_contain_text("Win rate")
+    page.goto("/#/training/leduc")
+    expect(page.locator("figure", has_text="Mean utility")).to_contain_text("a game against random")
+    expect(page.locator("figure", has_text="Win rate")).to_have_count(0)
+
+
+def test_a_run_without_a_stream_is_looked_at(page: Page, complaints: Complaints) -> None:
+    complaints.expected = (TAKEN,)
+    page.route("**/events*", lambda route: route.fulfill(status=503, json=PROBLEM))
+    page.goto("/#/training/paper")
+    page.wait_for_selector(".tile")
+    told = {"games": 123, "state": "running", "alive": True}
+    page.route("**/runs/paper", lambda route: _with(route, **told))
+    expect(page.locator("[data-tile=Games]")).to_have_text("123")
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("new", "Not started"),
+        ("starting", "Starting"),
+        ("waiting", "Waiting for workers"),
+        ("running", "Training"),
+        ("gone", "Interrupted"),
+    ],
+)
+def test_a_runs_state_in_words(page: Page, state: str, words: str) -> None:
+    alive = state in ("starting", "waiting", "running")
+    silence = {"content_type": "text/event-stream", "body": ""}
+    page.route("**/runs/paper/events", lambda route: route.fulfill(**silence))
+    page.route("**/runs/paper", lambda route: _with(route, state=state, alive=alive, games=0))
+    page.goto("/#/training/paper")
+    expect(page.locator(".standing .tag")).to_have_text(words)
 
 
 def test_replay_step_by_step(page: Page) -> None:
@@ -412,6 +642,8 @@ def test_states_for_nothing_and_for_what_is_not_there(
         expect(page.locator("main")).to_contain_text("Nothing to replay yet")
         page.goto(f"{bare.address}/#/training/nobody")
         expect(page.locator(".state--error")).to_contain_text("Unknown run")
+        page.goto(f"{bare.address}/#/policy?run=nobody")
+        expect(page.locator("main")).to_contain_text("There is no run called nobody")
         page.goto(f"{bare.address}/#/play/nothing")
         expect(page.locator("main")).to_contain_text("That game is not here")
         page.click("#new-game")
@@ -456,6 +688,43 @@ def test_no_view_scrolls_sideways_on_a_phone(page: Page) -> None:
     assert {name: width for name, width in widths.items() if width > 360} == {}
 
 
+def test_on_a_phone_the_prompt_and_the_hand_stay_in_sight(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto("/")
+    new_game(page, opponent="run:paper")
+    for _ in range(12):
+        if page.locator(".result").count():
+            break
+        click_move(page)
+        seen = page.evaluate(
+            """() => {
+              const inSight = (selector) => [...document.querySelectorAll(selector)].some((one) => {
+                const { top, bottom } = one.getBoundingClientRect();
+                return bottom > 40 && top < innerHeight - 40;
+              });
+              const own = inSight(".hand") || inSight(".side--own");
+              return inSight(".result") || (own && inSight(".turn, .response"));
+            }"""
+        )
+        assert seen
+
+
+def test_a_charts_legend_has_room_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto("/#/training/paper")
+    figure = page.locator("figure", has_text="Policy evolution")
+    figure.locator(".main-svg").first.wait_for()
+    expect(figure.locator(".legend li")).not_to_have_count(0)
+    chart, legend = (
+        figure.locator(".chart").bounding_box(),
+        figure.locator(".legend").bounding_box(),
+    )
+    assert chart is not None
+    assert legend is not None
+    assert legend["y"] >= chart["y"] + chart["height"]
+    assert legend["x"] + legend["width"] <= 360
+
+
 def test_the_theme_can_be_chosen_and_is_kept(page: Page) -> None:
     page.goto("/#/training/paper")
     page.wait_for_selector(".chart .main-svg")
@@ -477,7 +746,7 @@ def _every_view(page: Page) -> Iterator[str]:
     yield "new game"
     page.click("text=Cancel")
     new_game(page, opponent="run:paper")
-    for tab in ("advice", "agent", "rules", "history"):
+    for tab in ("advice", "decisions", "rules", "history"):
         page.click(f"#tab-{tab}")
         page.wait_for_selector(
             "#side-body .bars, #side-body .hint, #side-body .rules, #side-body .history"
@@ -521,15 +790,31 @@ def _until_owing(page: Page) -> None:
 
 def _game(page: Page) -> dict[str, Any]:
     """The game as the gateway tells it, by the secret that the page keeps."""
-    state: dict[str, Any] = page.evaluate(
-        """async () => {
-          const id = JSON.parse(localStorage.getItem("rejoinder.current"));
-          const { secret } = JSON.parse(localStorage.getItem("rejoinder.games"))[id];
-          const headers = { Authorization: `Bearer ${secret}` };
-          return (await fetch(`/api/v1/games/${id}`, { headers })).json();
-        }"""
-    )
+    state: dict[str, Any] = page.evaluate(f"async () => {{ {SECRET} return api.state(); }}")
     return state
+
+
+def _told(page: Page) -> list[Any]:
+    """All events of the game, by the secret that the page keeps."""
+    events: list[Any] = page.evaluate(f"async () => {{ {SECRET} return api.history(); }}")
+    return events
+
+
+def _move_elsewhere(page: Page) -> None:
+    """Make a move as another tab would."""
+    page.evaluate(
+        f"""async () => {{
+          {SECRET}
+          const game = await api.state();
+          await api.move(game.move_number, game.legal[0].name);
+        }}"""
+    )
+
+
+def _with(route: Route, **facts: Any) -> None:
+    """Answer a request with some facts changed."""
+    answer = route.fetch()
+    route.fulfill(response=answer, json=answer.json() | facts)
 
 
 def _table(page: Page) -> list[str]:

@@ -1,135 +1,419 @@
 """A hostile reader of every byte: nothing that is sent before the end depends on what is hidden.
 
 Every answer is searched. In some games after every move, in all of them now and then, the reader
-asks for everything there is; then the hidden part of the position is dealt anew, and the names of
-the cards that the player did not see are exchanged: the same questions must get the same bytes,
-headers included. So nothing hidden can be reconstructed from them.
+asks for everything there is; then the hidden part of the position is dealt anew, the seed and the
+luck to come are others, and the names of the cards that the player did not see are exchanged: the
+same questions must get the same bytes, headers included. So nothing hidden can be reconstructed
+from them. And a gateway that tells something hidden in any one of its answers is found out.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import hashlib
+import json
 import random
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from gateway_play import API, DEAL, LEDUC, Player
+from gateway_play import API, BASE, DEAL, KUHN, LEDUC, Player
+from starlette.types import Message, Receive, Scope, Send
 
 from rejoinder import rng
 from rejoinder.games import queries
 from rejoinder.games.contract import HIDDEN
-from rejoinder_gateway.tables import Table
+from rejoinder.games.session import Session
+from rejoinder_gateway.tables import Table, position
 from rejoinder_gateway.telling import told_events
 
 OPPONENTS = [DEAL, {"run": "deal"}, LEDUC, {"run": "leduc"}, {"run": "kuhn"}]
 GAMES = 500
-CANARY = b"the-agents-own-thoughts"
-DECISIONS = 4  # which of the answers to `_ask` tells the agent's decisions, once it may
+CANARY = "the-agents-own-thoughts"
+CHANNEL = "x-channel"  # a header that names the question, so that a leaky gateway knows its answer
+CHANNELS = [
+    *("created", "moved", "state", "advice", "history", "later history", "history of nonsense"),
+    *("decisions", "replay", "nothing", "results", "runs", "stale move", "old move"),
+    *("repeated move", "illegal move", "illegal number", "empty move", "no move"),
+    *("refused game", "ticket", "stranger", "stranger's stream", "stream", "metrics"),
+]
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class Reader(Player):
+    """The player, who keeps the answer to his last move."""
+
+    last: Answer | None = None
+
+
+class Leak(AssertionError):
+    """Something hidden was told."""
+
+    def __init__(self, channel: str, what: str) -> None:
+        super().__init__(f"{channel}: {what}")
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # five minutes on a busy machine
 def test_500_games_tell_a_hostile_reader_nothing(app: FastAPI, client: TestClient) -> None:
     turns = 0
     for index in range(GAMES):
         chance = random.Random(index)
         opponent = OPPONENTS[index % len(OPPONENTS)]
-        player = Player.start(client, opponent, first="random", argmax=index % 3 == 0)
-        table: Table = app.state.context.tables._alive[player.id]
+        player = _begin(app, client, opponent, index, first="random", argmax=index % 3 == 0)
         while not player.game["over"]:
-            if index % 25 == 0 or chance.random() < 0.05:
+            if index % 50 == 0 or chance.random() < 0.04:
                 turns += 1
                 _read_everything(app, player, index)
-            answer = player.move(chance.choice(player.game["legal"])["name"])
-            if not player.game["over"]:
-                _search((answer.status_code, answer.headers, answer.content), table)
+            _move(app, player, chance.choice(player.game["legal"])["name"])
     assert turns > GAMES / 2
 
 
 def test_a_few_games_of_every_kind_tell_nothing(app: FastAPI, client: TestClient) -> None:
     for index, opponent in enumerate(OPPONENTS):
-        player = Player.start(client, opponent, first="random")
+        player = _begin(app, client, opponent, index, first="random")
         for _ in range(6):
             if not player.game["over"]:
                 _read_everything(app, player, index)
-                player.move(player.game["legal"][0]["name"])
+                _move(app, player, player.game["legal"][0]["name"])
 
 
 def test_an_open_game_gives_only_the_agents_decisions_away(
     app: FastAPI, client: TestClient
 ) -> None:
-    player = Player.start(client, {"run": "deal"}, first="agent", open=True)
+    player = _begin(app, client, {"run": "deal"}, 0, first="agent", open=True)
     _read_everything(app, player, 0, open_game=True)
     assert player.get("/decisions").status_code == 200
 
 
+# The test of the test: a gateway that leaks, and whether the reader notices.
+
+
 def test_the_reader_notices_when_decisions_are_told(app: FastAPI, client: TestClient) -> None:
     """An open game, read as if it were not."""
-    player = Player.start(client, {"run": "deal"}, first="agent", open=True)
-    with pytest.raises(AssertionError):
+    player = _begin(app, client, {"run": "deal"}, 0, first="agent", open=True)
+    with pytest.raises(Leak, match=r"^decisions: "):
         _read_everything(app, player, 0)
 
 
-def _read_everything(app: FastAPI, player: Player, seed: int, open_game: bool = False) -> None:
-    table: Table = app.state.context.tables._alive[player.id]
-    before = _ask(player)
-    for answer in before:
-        _search(answer, table)
-    session = table.session
-    twin = session.copy()
-    queries.shuffle_hidden(twin.states, table.row.seat, rng.stream(seed, 0, rng.REDEALS))
-    twin._events = [_exchanged(event, table, seed) for event in twin._events]
-    told, moves = table.told, table.moves
-    table.session, table.told = twin, told_events(twin, table.row.seat, 0)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("opponent", "what", "where"),
+    [
+        (DEAL, "digest", "body"),
+        (DEAL, "digest", "header"),
+        (KUHN, "card", "body"),
+        (LEDUC, "card", "header"),
+    ],
+)
+def test_the_reader_notices_a_leak_in_every_answer(
+    app: FastAPI, opponent: dict[str, Any], what: str, where: str
+) -> None:
+    """Either a digest that nobody would recognise as what is hidden, or the card by its name."""
+    leaky = Leaky(app, what, where)
+    with TestClient(leaky, base_url=BASE) as client:
+        _read_all_of_a_game(app, client, opponent)  # nothing leaks yet, and nothing is found
+        for channel in CHANNELS:
+            leaky.channel = channel
+            with pytest.raises(Leak, match=f"^{channel}: "):
+                _read_all_of_a_game(app, client, opponent)
+
+
+def _read_all_of_a_game(app: FastAPI, client: TestClient, opponent: dict[str, Any]) -> None:
+    _read_everything(app, _begun(app, client, opponent), 0)
+
+
+def _begun(app: FastAPI, client: TestClient, opponent: dict[str, Any]) -> Reader:
+    """A game in which the player has moved once."""
+    while True:
+        player = _begin(app, client, opponent, 0, first="you")
+        _move(app, player, player.game["legal"][0]["name"])
+        if not player.game["over"]:
+            return player
+
+
+class Leaky:
+    """A gateway one of whose answers tells what is hidden, in its body or in a header."""
+
+    def __init__(self, app: FastAPI, what: str, where: str) -> None:
+        self._app, self._what, self._where = app, what, where
+        self.channel = ""  # which answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def leak(message: Message) -> None:
+            if message["type"] == "http.response.start" and self._where == "header":
+                message["headers"] = [*message["headers"], (b"x-hidden", self._hidden())]
+            elif message["type"] == "http.response.start":
+                headers = message["headers"]
+                message["headers"] = [h for h in headers if h[0] != b"content-length"]
+            elif self._where == "body":
+                message["body"] = message.get("body", b"") + b" " + self._hidden()
+            await send(message)
+
+        asked = dict(scope.get("headers", ())).get(CHANNEL.encode(), b"").decode()
+        leaks = asked != "" and asked == self.channel
+        await self._app(scope, receive, leak if leaks else send)
+
+    def _hidden(self) -> bytes:
+        """Of the game that was last asked for."""
+        table: Table = next(reversed(self._app.state.context.tables._recent.values()))
+        if self._what == "card":
+            return json.dumps(_others_card(table)).encode()
+        return hashlib.sha256(table.session.states.tobytes()).hexdigest().encode()
+
+
+# The reader.
+
+
+def _begin(
+    app: FastAPI, client: TestClient, opponent: dict[str, Any], seed: int, **fields: Any
+) -> Reader:
+    """A new game. Where the agent has not moved yet, another one with other hidden cards is told
+    just the same."""
+    body = {"opponent": opponent, **fields}
+    headers = {CHANNEL: "created"}
+    answer = client.post(f"{API}/games", json=body, headers=headers)
+    assert answer.status_code == 201, answer.text
+    player = Reader(client, _json(answer))
+    table = _table(app, player)
+    _search("created", _read(answer), table)
+    if table.row.seat == 0:
+        with pytest.MonkeyPatch.context() as patch:
+            begin = Table.begin
+            patch.setattr(Table, "begin", lambda self: _redealt(begin(self), 0, seed))
+            patch.setattr("rejoinder_gateway.tables.secrets.randbits", lambda _: table.row.seed)
+            twins = client.post(f"{API}/games", json=body | {"first": "you"}, headers=headers)
+        twin = Reader(client, _json(twins))
+        told = [
+            str(_read(a)).replace(p.id, "its id").replace(p.secret, "its secret")
+            for a, p in ((answer, player), (twins, twin))
+        ]
+        _compare("created", told[0], told[1])
+        twin.post("/resign")
+    return player
+
+
+def _move(app: FastAPI, player: Reader, move: str) -> None:
+    """What comes back depends on the agent's reply, so it is searched; later, when the hidden part
+    is dealt anew, the move is sent again and must be told just the same."""
+    table = _table(app, player)
+    body = {"move_number": player.game["move_number"], "move": move}
+    headers = player.headers | {CHANNEL: "moved"}
+    path = f"{API}/games/{player.id}/moves"
+    answer = player.client.post(path, json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    player.game, player.last = _json(answer)["game"], _read(answer)
+    if not player.game["over"]:
+        _search("moved", player.last, table)
+
+
+def _read_everything(app: FastAPI, player: Reader, seed: int, open_game: bool = False) -> None:
+    table = _table(app, player)
+    before = _ask(player, table)
+    for channel, answer in before.items():
+        _search(channel, answer, table)
+    real = table.session, table.told, table.moves, table.row.seed, table.row.position
+    table.session = _redealt(table.session, table.row.seat, seed)
+    table.told = told_events(table.session, table.row.seat, 0)
     # What the agent thought when it moved must not be told either; in an open game only there.
-    table.moves = [move if move.decision is None else _canary(move) for move in moves]
+    table.moves = [move if move.decision is None else _canary(move) for move in table.moves]
+    table.row.seed, table.row.position = table.row.seed ^ (1 + seed), position(table.session)
     try:
-        after = _ask(player)
+        after = _ask(player, table)
     finally:
-        table.session, table.told, table.moves = session, told, moves
+        table.session, table.told, table.moves, table.row.seed, table.row.position = real
     if open_game:
-        del before[DECISIONS], after[DECISIONS]
-    assert after == before
-    assert not any(CANARY in answer[2] for answer in after)
+        del before["decisions"], after["decisions"]
+    assert before.keys() == after.keys()
+    for channel, answer in after.items():
+        if CANARY.encode() in answer.body:
+            raise Leak(channel, "what the agent thought is told")
+        _compare(channel, _steady(channel, before[channel]), _steady(channel, answer))
+    if player.last:
+        _compare("moved", player.last, before["repeated move"])
+
+
+def _redealt(session: Session, seat: int, seed: int) -> Session:
+    """A position in which the player at `seat` has seen the same, and all else is different."""
+    twin = session.copy()
+    queries.shuffle_hidden(twin.states, seat, rng.stream(seed, 0, rng.REDEALS))
+    twin._chance = rng.stream(seed, 1, rng.REDEALS)
+    twin._events = [_exchanged(event, session, seat, seed) for event in twin._events]
+    return twin
+
+
+def _exchanged(event: Any, session: Session, seat: int, seed: int) -> Any:
+    """The event with another outcome where the player did not see which it was."""
+    if event.seen[seat] != HIDDEN:
+        return event
+    other = random.Random(seed).randrange(len(session.game.outcomes))
+    seen = [number if number == HIDDEN else other for number in event.seen]
+    return event.model_copy(update={"number": other, "seen": seen})
 
 
 def _canary(move: Any) -> Any:
-    return dataclasses.replace(move, decision=move.decision | {"identifier": CANARY.decode()})
+    return dataclasses.replace(move, decision=move.decision | {"identifier": CANARY})
 
 
-def _ask(player: Player) -> list[tuple[int, Any, bytes]]:
-    """Every question that a player may ask, sensible or not."""
-    stale = {"move_number": player.game["move_number"] + 1, "move": "pass"}
-    illegal = {"move_number": player.game["move_number"], "move": "no such move"}
-    number = {"move_number": player.game["move_number"], "move": 999}
-    answers = [
-        *(player.get(path) for path in ("", "/advice", "/history", "/history?after=2")),
-        *(player.get(path) for path in ("/decisions", "/replay", "/history?after=x", "/nothing")),
-        *(player.post("/moves", body) for body in (stale, illegal, number, {}, None)),
-        player.client.get(f"{API}/games/{player.id}"),
-        player.client.get(f"{API}/games/{player.id}/events"),
-    ]
-    return [(a.status_code, sorted(a.headers.items()), a.content) for a in answers]
+def _ask(player: Reader, table: Table) -> dict[str, Answer]:
+    """Every question that a player may ask, sensible or not, by what it is called here."""
+    number, game = player.game["move_number"], f"{API}/games/{player.id}"
+    mine = [move for move in table.moves if move.actor == table.row.seat][-1:]
+    again = {"move_number": mine[0].number, "move": mine[0].move} if mine else None
+    gets = {
+        "state": game,
+        "advice": f"{game}/advice",
+        "history": f"{game}/history",
+        "later history": f"{game}/history?after=2",
+        "history of nonsense": f"{game}/history?after=x",
+        "decisions": f"{game}/decisions",
+        "replay": f"{game}/replay",
+        "nothing": f"{game}/nothing",
+        "results": f"{API}/results",
+        "runs": f"{API}/runs",
+    }
+    posts: dict[str, tuple[str, Any]] = {
+        "stale move": (f"{game}/moves", {"move_number": number + 1, "move": "pass"}),
+        "old move": (f"{game}/moves", {"move_number": 0, "move": "no such move"}),
+        "repeated move": (f"{game}/moves", again),
+        "illegal move": (f"{game}/moves", {"move_number": number, "move": "no such move"}),
+        "illegal number": (f"{game}/moves", {"move_number": number, "move": 999}),
+        "empty move": (f"{game}/moves", {}),
+        "no move": (f"{game}/moves", None),
+        "refused game": (f"{API}/games", {"opponent": {"run": player.id}}),
+        "ticket": (f"{game}/ticket", None),
+    }
+    client = player.client
+    client.get("/metrics")  # so that it is counted among the requests before it is read
+    answers = {
+        channel: client.get(path, headers=player.headers | {CHANNEL: channel})
+        for channel, path in gets.items()
+    }
+    for channel, (path, body) in posts.items():
+        headers = player.headers | {CHANNEL: channel}
+        answers[channel] = client.post(path, json=body, headers=headers)
+    for channel, path in (("stranger", game), ("stranger's stream", f"{game}/events")):
+        answers[channel] = client.get(path, headers={CHANNEL: channel})
+    assert isinstance(client, TestClient)
+    stream = _first_event(client, f"{game}/events", player.headers | {CHANNEL: "stream"})
+    metrics = client.get("/metrics", headers={CHANNEL: "metrics"})
+    told = {channel: _read(answer) for channel, answer in answers.items()}
+    told |= {"stream": stream, "metrics": _read(metrics)}
+    assert told.keys() == set(CHANNELS[2:])
+    return told
 
 
-def _search(answer: tuple[int, Any, bytes], table: Table) -> None:
-    """The seed in any form, the secret's hash, and raw piles of the state."""
-    text = f"{answer[1]} {answer[2].decode()}".lower()
-    seed = table.row.seed
-    for form in (str(seed), f"{seed:x}", table.row.secret_hash):
-        assert form not in text
-    state = table.session.states[0]
+def _first_event(client: TestClient, path: str, headers: dict[str, str]) -> Answer:
+    """The beginning of a stream, which does not end before the game does: the reader leaves."""
+    sent: list[Message] = []
+    scope: dict[str, Any] = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"127.0.0.1")]
+        + [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        "client": ("testclient", 50_000),
+        "server": ("127.0.0.1", 80),
+    }
+
+    async def listen() -> None:
+        heard = asyncio.Event()
+        requests = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> Message:
+            if request := next(requests, None):
+                return request
+            await heard.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+            if message.get("body"):
+                heard.set()
+
+        await client.app(scope, receive, send)
+
+    assert client.portal is not None
+    client.portal.call(listen)
+    start, first = sent[:2]
+    told = [(name.decode(), value.decode()) for name, value in start["headers"]]
+    return Answer(start["status"], sorted(told), first["body"])
+
+
+def _read(answer: Any) -> Answer:
+    return Answer(answer.status_code, sorted(answer.headers.items()), answer.content)
+
+
+def _json(answer: Any) -> Any:
+    """What the body begins with; a leaky gateway adds to it."""
+    return json.JSONDecoder().raw_decode(answer.text)[0]
+
+
+def _steady(channel: str, answer: Answer) -> Answer:
+    """The answer without what differs from one request to the next by its nature."""
+    if channel == "ticket":
+        body, found = re.subn(rb'^{"ticket":"[\w-]{32}"', b'{"ticket":"random"', answer.body)
+        assert found == 1
+        return answer._replace(body=body)
+    if channel == "metrics":  # which requests were counted, but neither how many nor how long
+        counted = re.sub(rb"(?m)^(rejoinder_gateway_request.*) \S+$", rb"\1", answer.body)
+        headers = [(name, value) for name, value in answer.headers if name != "content-length"]
+        return answer._replace(body=counted, headers=headers)
+    return answer
+
+
+def _compare(channel: str, before: Any, after: Any) -> None:
+    if before != after:
+        raise Leak(channel, f"it depends on what is hidden:\n{before}\n{after}")
+
+
+def _search(channel: str, answer: Answer, table: Table) -> None:
+    """The seed in any form, the hashes, the other's card, and his hand and the deck."""
+    text = "\n".join([*(": ".join(header) for header in answer.headers), answer.body.decode()])
+    seed, session = table.row.seed, table.session
+    state, other = session.states[0], 1 - table.row.seat
+    for form in (str(seed), f"{seed:x}", table.row.secret_hash, table.row.position):
+        if form and form in text.lower():
+            raise Leak(channel, "the seed, the secret's hash or the position's")
     if table.row.game == "deal":
-        for pile in (state["deck"], state["hand"][1 - table.row.seat]):
-            counts = ",".join(str(int(n)) for n in pile)
-            assert counts not in text.replace(" ", "")
+        dense = text.replace(" ", "")
+        for pile in (state["deck"], state["hand"][other]):
+            if ",".join(str(int(n)) for n in pile) in dense:
+                raise Leak(channel, "the deck, or what the other has in hand")
+        mine, his = (
+            json.dumps(session.view(p).model_dump()["hand"], separators=(",", ":"))
+            for p in (table.row.seat, other)
+        )
+        if his != mine and f'"hand":{his}'.replace(" ", "") in dense:
+            raise Leak(channel, "what the other has in hand")
+    else:
+        card = _others_card(table)  # there is one of each, so no open card has its name
+        for form in (card, json.dumps(card).strip('"')):
+            if re.search(rf"(?<![\w\\-]){re.escape(form)}(?![\w-])", text):
+                raise Leak(channel, "the other's card")
 
 
-def _exchanged(event: Any, table: Table, seed: int) -> Any:
-    """The event with another outcome where the player did not see which it was."""
-    if event.seen[table.row.seat] != HIDDEN:
-        return event
-    other = random.Random(seed).randrange(len(table.session.game.outcomes))
-    seen = [number if number == HIDDEN else other for number in event.seen]
-    return event.model_copy(update={"number": other, "seen": seen})
+def _others_card(table: Table) -> str:
+    """By its name. Cards are stored by order of play, and seat `first` plays first."""
+    state = table.session.states[0]
+    card = state["card"][(1 - table.row.seat) ^ int(state["first"])]
+    return table.session.game.outcomes[int(card)]
+
+
+def _table(app: FastAPI, player: Reader) -> Table:
+    table: Table = app.state.context.tables._alive[player.id]
+    return table

@@ -54,6 +54,8 @@ def test_the_policy_of_a_state_is_that_of_its_infoset(
         key = int(queries.infoset_key(session.states, abstraction.number))
         assert told["to_move"] == session.to_move
         assert told["infoset"]["identifier"] == abstraction.identifier(key)
+        for action in told["infoset"]["actions"]:
+            assert action.keys() == {"name", "latest", "average", "regret"}
         by_identifier = client.get(f"{API}/runs/{name}/policy/{told['infoset']['identifier']}")
         assert (by_identifier.status_code == 200) == told["known"]
         if told["known"]:

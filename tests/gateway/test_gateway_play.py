@@ -72,6 +72,24 @@ def test_the_same_move_twice_does_nothing_twice(client: TestClient) -> None:
             assert repeated.content == first.content
 
 
+def test_another_move_with_the_number_of_the_last_one_is_a_conflict(client: TestClient) -> None:
+    """Only the player's own last move may be repeated, and only as it was."""
+    player = Player.start(client, {"run": "deal"})
+    sent: list[tuple[int, str]] = []
+    while len(sent) < 4 or len(player.game["legal"]) < 2:
+        number, names = player.game["move_number"], [m["name"] for m in player.game["legal"]]
+        assert player.move(names[0]).status_code == 200
+        sent.append((number, names[0]))
+        for other in names[1:]:
+            answer = player.move(other, number)
+            assert (answer.status_code, answer.json()["title"]) == (409, "Stale move")
+            assert answer.json()["move_number"] == player.game["move_number"]
+        assert not player.game["over"]
+    for number, move in sent[:-1]:
+        assert player.move(move, number).status_code == 409
+    assert player.get().json() == player.game
+
+
 def test_a_stale_move_is_a_conflict(client: TestClient) -> None:
     player = Player.start(client, {"run": "deal"})
     first, *_, last = (move["name"] for move in player.game["legal"])
@@ -142,6 +160,64 @@ def test_resigning_ends_the_game_once(client: TestClient) -> None:
     assert player.post("/resign").json() == answer
     assert player.move("pass").status_code == 409
     assert player.get("/replay").status_code == 200
+
+
+def test_what_may_not_be_done_once_a_game_is_over(client: TestClient) -> None:
+    """However it has ended; a move that was resigned after is not repeated either."""
+    resigned, played = Player.start(client, DEAL), Player.start(client, KUHN)
+    number, move = resigned.game["move_number"], resigned.game["legal"][0]["name"]
+    resigned.move(move)
+    resigned.game = resigned.post("/resign").json()
+    played.play_on(random.Random(3))
+    for player in (resigned, played):
+        told = player.get().content
+        for sent in ((number, move), (player.game["move_number"], "pass"), (10_000, 0)):
+            answer = player.post("/moves", {"move_number": sent[0], "move": sent[1]})
+            assert (answer.status_code, answer.json()["title"]) == (409, "Game over")
+            assert answer.json()["move_number"] == player.game["move_number"]
+        advice = player.get("/advice")
+        assert (advice.status_code, advice.json()["title"]) == (409, "Not your turn")
+        assert player.game["legal"] == []
+        assert player.post("/resign").content == player.get().content == told
+        assert player.get("/decisions").status_code == player.get("/replay").status_code == 200
+
+
+def test_history_begins_after_the_event_that_is_named(client: TestClient) -> None:
+    player = Player.start(client, DEAL)
+    player.play_on(random.Random(1), most=5)
+    events = player.get("/history").json()["events"]
+    assert len(events) > 5
+    for after in range(len(events) + 1):
+        assert player.get(f"/history?after={after}").json()["events"] == events[after:]
+    for later in (len(events) + 1, 2**53 - 1):
+        assert player.get(f"/history?after={later}").json() == {"events": []}
+    for wrong in ("-1", "x", "1.5", "", str(2**53)):
+        answer = player.get(f"/history?after={wrong}")
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["field"] == "query.after"
+
+
+def test_a_game_of_somebody_else_is_unknown_on_every_route(
+    app: FastAPI, client: TestClient
+) -> None:
+    """All that the document names; whoever adds one does not have to remember this."""
+    mine, finished, other = (Player.start(client, DEAL) for _ in range(3))
+    finished.post("/resign")
+    told = [(player.get().content, player.get("/history").content) for player in (mine, finished)]
+    body = {"move_number": 0, "move": mine.game["legal"][0]["name"]}
+    asked = 0
+    for path, operations in app.openapi()["paths"].items():
+        for method in operations if "{game}" in path else ():
+            asked += 1
+            for game in (mine.id, finished.id, "0" * 16):
+                answer = client.request(
+                    method, path.format(game=game), headers=other.headers, json=body
+                )
+                assert answer.status_code == 404, (method, path)
+                assert answer.json()["title"] == "Unknown game"
+    assert asked == 9
+    now_told = [(p.get().content, p.get("/history").content) for p in (mine, finished)]
+    assert now_told == told
 
 
 def test_advice_is_a_policy_over_the_players_own_moves(client: TestClient) -> None:
@@ -230,6 +306,39 @@ def test_what_cannot_be_played_is_refused(
 ) -> None:
     answer = client.post(f"{API}/games", json=wanted)
     assert (answer.status_code, answer.json()["title"]) == (status, title)
+
+
+def test_whoever_waited_for_a_move_that_failed_is_told_to_read(app: FastAPI) -> None:
+    """Nothing is built on a move of which nobody knows whether it was stored."""
+
+    async def fail() -> None:
+        transport = httpx2.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx2.AsyncClient(transport=transport, base_url=BASE) as client,
+        ):
+            created = (await client.post(f"{API}/games", json={"opponent": DEAL})).json()
+            headers = {"Authorization": f"Bearer {created['secret']}"}
+            path = f"{API}/games/{created['game']['id']}"
+            body = {"move_number": 0, "move": created["game"]["legal"][0]["name"]}
+            engine = app.state.context.store.engine
+            with engine.begin() as db:
+                db.exec_driver_sql("ALTER TABLE moves RENAME TO lost")
+            answers = await asyncio.gather(
+                *(client.post(f"{path}/moves", headers=headers, json=body) for _ in range(5)),
+                client.post(f"{path}/resign", headers=headers),
+            )
+            with engine.begin() as db:
+                db.exec_driver_sql("ALTER TABLE lost RENAME TO moves")
+            assert {answer.status_code for answer in answers} == {503}
+            titles = [answer.json()["title"] for answer in answers]
+            assert titles[0] == "Database unavailable"
+            assert "Try again" in titles
+            assert (await client.get(path, headers=headers)).json() == created["game"]
+            again = await client.post(f"{path}/moves", headers=headers, json=body)
+            assert again.status_code == 200
+
+    asyncio.run(fail())
 
 
 def test_concurrent_moves_of_one_game_are_serialised(app: FastAPI) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
+import dataclasses
 import io
 import json
+import os
+import platform
 import shutil
 import threading
 import time
@@ -19,8 +23,9 @@ from gateway_play import ADMIN, API, BASE, gateway_process, settings
 
 from rejoinder.config import make_config
 from rejoinder.rundir import RunDir
-from rejoinder_gateway import exports
+from rejoinder_gateway import exports, library
 from rejoinder_gateway.app import create_app
+from rejoinder_gateway.routers import runs as runs_router
 from rejoinder_learner.sequential import train
 
 AS_ADMIN = {"Authorization": f"Bearer {ADMIN}"}
@@ -43,7 +48,10 @@ def test_a_run_tells_its_config_digest_and_history(client: TestClient, runs: Pat
     directory = RunDir.open(runs / "leduc")
     told = client.get(f"{API}/runs/leduc").json()
     assert told["config"] == directory.config.model_dump(mode="json")
-    assert told["provenance"] == directory.sessions()
+    (session,) = directory.sessions()
+    (shown,) = told["provenance"]
+    assert shown == {name: session[name] for name in shown}
+    assert shown.keys() == {"from_game", "time", "rejoinder", "kernel", "commit"}
     snapshots = client.get(f"{API}/runs/leduc/snapshots").json()["snapshots"]
     assert [s["games"] for s in snapshots] == [20, 40, 60]
     assert [s["newest"] for s in snapshots] == [False, False, True]
@@ -124,7 +132,7 @@ def test_infosets_can_be_browsed(client: TestClient, runs: Path) -> None:
         assert client.get(f"{API}/runs/deal/policy", params=wrong).status_code == 422
 
 
-@pytest.mark.parametrize("block", [7, 500])
+@pytest.mark.parametrize("block", [7, 1000])
 def test_the_whole_policy_comes_as_a_file(
     client: TestClient, runs: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +185,169 @@ def test_a_damaged_checkpoint_is_passed_over(runs: Path, tmp_path: Path) -> None
         assert [run["name"] for run in client.get(f"{API}/runs").json()["runs"]] == ["kuhn"]
         body = {"opponent": {"run": "kuhn"}}
         assert client.post(f"{API}/games", json=body).json()["game"]["opponent"]["snapshot"] == 40
+
+
+def test_a_damaged_checkpoint_is_read_once_until_it_changes(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(library, "_LOOK", 0.0)
+    folder = tmp_path / "runs"
+    shutil.copytree(runs / "kuhn", folder / "kuhn")
+    table = folder / "kuhn" / "checkpoints" / "00000060" / "table.bin"
+    whole = table.read_bytes()
+    table.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    read: list[int] = []
+    checkpoint = RunDir.checkpoint
+
+    def counted(self: RunDir, games: int) -> Any:
+        read.append(games)
+        return checkpoint(self, games)
+
+    monkeypatch.setattr(RunDir, "checkpoint", counted)
+    app = create_app(settings(folder, f"sqlite:///{tmp_path / 'games.db'}", cached_snapshots=1))
+    with TestClient(app, base_url=BASE) as client:
+
+        def newest() -> int:
+            page = client.get(f"{API}/runs/kuhn/policy?limit=1").json()
+            return int(page["infosets"][0]["snapshot"])
+
+        assert [newest() for _ in range(5)] == [40] * 5
+        assert client.get(f"{API}/runs/kuhn/policy?snapshot=60").status_code == 404
+        assert read == [60, 40]
+        (told,) = [r.getMessage() for r in caplog.records if "is not used" in r.getMessage()]
+        assert "checkpoint 60 of kuhn" in told
+        table.write_bytes(whole)
+        assert newest() == 60
+        assert read == [60, 40, 60]
+
+
+def test_a_checkpoint_that_was_written_anew_is_read_anew(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A learner that goes back plays games again, so a checkpoint's number may have a new table."""
+    monkeypatch.setattr(library, "_LOOK", 0.0)
+    folder = tmp_path / "runs"
+    shutil.copytree(runs / "kuhn", folder / "kuhn")
+    run = RunDir.open(folder / "kuhn")
+    app = create_app(settings(folder, f"sqlite:///{tmp_path / 'games.db'}"))
+    with TestClient(app, base_url=BASE) as client:
+
+        def told() -> tuple[int, str, str]:
+            page = client.get(f"{API}/runs/kuhn/policy?limit=1").json()
+            digest = client.get(f"{API}/runs/kuhn").json()["digest"]
+            snapshots = client.get(f"{API}/runs/kuhn/snapshots").json()["snapshots"]
+            return page["infosets"][0]["visits"], digest, snapshots[-1]["digest"]
+
+        before = told()
+        there = run.checkpoint(60)
+        rows = there.rows.copy()
+        rows["updates"] += 1000
+        run.go_back(40)
+        run.save(dataclasses.replace(there, rows=rows))
+        after = told()
+        assert after[0] == before[0] + 1000
+        assert before[1] == before[2] != after[1] == after[2]
+
+
+def test_the_state_of_a_run_is_told_apart(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "_GLANCE", 0.0)
+    folder = tmp_path / "runs"
+    poker = {"game": "kuhn", "rollouts": 2, "games": 60, "checkpoint_every": 20}
+    run = RunDir.create(folder / "mine", make_config(poker))
+    shutil.copytree(runs / "kuhn", folder / "done")
+    app = create_app(settings(folder, f"sqlite:///{tmp_path / 'games.db'}"))
+    with TestClient(app, base_url=BASE) as client:
+
+        def say(state: str, games: int, **more: Any) -> None:
+            run.write_status(
+                {"state": state, "time": time.time(), "games": games, "target": 60, **more}
+            )
+
+        def told(name: str = "mine") -> tuple[str, bool]:
+            answer = client.get(f"{API}/runs/{name}").json()
+            return answer["state"], answer["alive"]
+
+        assert told() == ("new", False)
+        run.begin_session(from_game=0)
+        assert told() == ("starting", True)
+        assert client.post(f"{API}/runs/mine/stop", headers=AS_ADMIN).status_code == 202
+        say("waiting for workers", 0)
+        assert told() == ("waiting", True)
+        say("training", 0)
+        assert told() == ("starting", True)
+        say("training", 5, games_per_second=2.0)
+        assert told() == ("running", True)
+        say("training", 5, time=time.time() - 60)
+        assert told() == ("starting", True)  # as if this session had begun after it
+        os.utime(run.path / "provenance.json", (time.time() - 70,) * 2)
+        assert told() == ("gone", False)
+        run.begin_session(from_game=0)
+        assert told() == ("starting", True)
+        os.utime(run.path / "provenance.json", (time.time() - 1000,) * 2)
+        run.write_status({})
+        assert told() == ("stopped", False)  # a trainer that was killed before its first word
+        say("stopped", 5)
+        assert told() == ("stopped", False)
+        train(run)  # says nothing, as sequential training does
+        run.write_status({})
+        assert told() == ("finished", False)
+        assert told("done") == ("finished", False)
+
+
+def test_nothing_tells_where_a_run_is_trained(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "_GLANCE", 0.0)
+    folder = tmp_path / "secret-place" / "runs"
+    shutil.copytree(runs / "kuhn", folder / "kuhn")
+    run = RunDir.open(folder / "kuhn")
+    worker = {"games": 7, "leases": 1, "busy_seconds": 0.5, "host": "secret-host", "pid": 4711}
+    workers: dict[str, Any] = {"secret-host-4711": worker, "liar": {"games": "secret"}, "odd": 1}
+    standing = {"state": "training", "time": time.time(), "games": 61, "target": 90}
+    run.write_status(standing | {"workers": workers, "pid": 4711, "id": "secret-id"})
+    machine = {platform.platform(), platform.node(), run.sessions()[0]["cpu"]}
+    app = create_app(settings(folder, f"sqlite:///{tmp_path / 'games.db'}"))
+    with TestClient(app, base_url=BASE) as client:
+        assert client.get(f"{API}/runs/kuhn").json()["workers"] == [
+            {"games": 7, "leases": 1, "busy_seconds": 0.5},
+            {},
+            {},
+        ]
+        paths = ["", "/kuhn", "/kuhn/history", "/kuhn/snapshots", "/kuhn/policy", "/none"]
+        for path in (*(f"{API}/runs{path}" for path in paths), f"{API}/", "/metrics", "/readyz"):
+            text = client.get(path).text
+            assert "secret" not in text
+            assert not any(fact in text for fact in machine)
+
+
+def test_a_stream_tells_only_what_is_new(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_router, "_LOOK", 0.01)
+    folder = tmp_path / "runs"
+    shutil.copytree(runs / "kuhn", folder / "kuhn")
+    run = library.Library(folder, 1).run("kuhn")
+    new: list[dict[str, Any]] = [
+        {"games": 80, "mer": 0.5},
+        {"games": 80, "win_rates": {"random": {"win_rate": 1.0}}},
+        {"games": 100, "mer": 0.25},
+    ]
+
+    async def listen() -> list[Any]:
+        told: list[Any] = []
+        events = runs_router._follow(run)
+        assert (await anext(events)).event == "status"
+        for record in new:
+            run.directory.append_metrics(record)
+            event = await anext(events)
+            while event.event == "status":
+                event = await anext(events)
+            told.append(event.data)
+        return told
+
+    assert asyncio.run(asyncio.wait_for(listen(), 10)) == [new[0], new[0] | new[1], new[2]]
 
 
 @pytest.mark.slow

@@ -7,17 +7,21 @@ import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 from gateway_play import ADMIN, API, BASE, DEAL, KUHN, Player, settings
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.websockets import WebSocketDisconnect
 
 from rejoinder_gateway.app import create_app
-from rejoinder_gateway.security import Limiter, Tickets, hashed, network
+from rejoinder_gateway.problems import Problem
+from rejoinder_gateway.routers import results
+from rejoinder_gateway.security import Limiter, Tickets, UnderWay, hashed, network
 from rejoinder_gateway.settings import Settings, SettingsError
 from rejoinder_gateway.store import GameRow, Store
 
@@ -78,6 +82,8 @@ def test_a_ticket_opens_one_stream_of_one_game_once(client: TestClient) -> None:
     late = tickets.issue("one")
     clock.now += 61
     assert not tickets.redeem(late, "one")
+    many = [tickets.issue("one") for _ in range(11)]  # whoever hoards them loses the oldest
+    assert [tickets.redeem(t, "one") for t in many] == [False] + [True] * 10
     player = Player.start(client, KUHN)
     answer = player.post("/ticket")
     assert answer.status_code == 201
@@ -99,6 +105,8 @@ class _Clock:
         ("2001:db8::1", "2001:db8::2", True),
         ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
         ("fe80::1%eth0", "fe80::2", True),
+        ("::ffff:10.0.0.1", "::ffff:10.0.0.2", False),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
         ("10.0.0.1", "10.0.0.1", True),
         ("10.0.0.1", "10.0.0.2", False),
         ("testclient", "testclient", True),
@@ -139,7 +147,49 @@ def test_too_many_requests_are_told_when_to_come_back(runs: Path, tmp_path: Path
         assert [a.status_code for a in answers] == [200, 200, 200, 429]
         assert int(answers[-1].headers["retry-after"]) >= 1
         assert answers[-1].headers["content-type"] == "application/problem+json"
+        for path in ("/", "/vendor/plotly.min.js", "/readyz", "/metrics", "/nothing"):
+            assert client.get(path).status_code == 429
         assert client.get("/healthz").status_code == 200
+
+
+def test_a_flood_of_addresses_does_not_make_every_request_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To go through all addresses takes milliseconds, so it must not be done for each new one."""
+    limiter = Limiter(1.0, 5, clock := _Clock())
+    times: list[float] = []
+    forget = limiter._forget
+
+    def counted(now: float) -> None:
+        times.append(now)
+        forget(now)
+
+    monkeypatch.setattr(limiter, "_forget", counted)
+    for k in range(30_000):
+        limiter.wait(f"address {k}")
+        clock.now += 5 / 19_900  # when there is no more room, a hundred buckets are full again
+    assert len(times) == 1
+
+
+def test_games_under_way_are_counted_by_network() -> None:
+    under_way = UnderWay(2, clock := _Clock())
+    under_way.begin("a", "1")
+    under_way.begin("a", "2")
+    with pytest.raises(Problem) as refused:
+        under_way.begin("a", "3")
+    assert refused.value.status_code == 429
+    under_way.begin("b", "3")
+    under_way.end("1")
+    under_way.end("1")
+    under_way.end("unknown")
+    under_way.begin("a", "4")
+    with pytest.raises(Problem):
+        under_way.begin("a", "5")
+    clock.now += 24 * 3600 + 1  # nobody is kept out by what he has forgotten
+    under_way.begin("a", "5")
+    under_way.begin("a", "6")
+    with pytest.raises(Problem):
+        under_way.begin("a", "7")
 
 
 def test_the_number_of_games_is_limited(runs: Path, tmp_path: Path) -> None:
@@ -172,9 +222,30 @@ def test_bodies_are_limited_whatever_they_say_of_their_size(runs: Path, tmp_path
 def test_streams_are_limited(runs: Path, tmp_path: Path) -> None:
     with gateway(runs, tmp_path, max_streams=1) as client:
         streams = client.app.state.context.streams  # type: ignore[attr-defined]
-        with streams:
+        with streams.one_more("elsewhere"):
             assert client.get(f"{API}/runs/kuhn/events").status_code == 503
+            assert client.get(f"{API}/runs/kuhn/policy-file").status_code == 503
         assert streams.open == 0
+        assert client.get(f"{API}/runs/kuhn/policy-file").status_code == 200
+        assert streams.open == 0
+
+
+def test_nobody_can_take_all_streams(runs: Path, tmp_path: Path) -> None:
+    with gateway(runs, tmp_path, max_streams=3, max_streams_each=2) as client:
+        streams = client.app.state.context.streams  # type: ignore[attr-defined]
+        me = network("testclient")
+        with streams.one_more(me), streams.one_more(me):
+            refused = client.get(f"{API}/runs/kuhn/events")
+            assert (refused.status_code, refused.json()["title"]) == (429, "Too many streams")
+            with streams.one_more("somebody else"):
+                assert streams.open == 3
+        assert client.get(f"{API}/runs/kuhn/policy-file").status_code == 200
+
+
+def test_nothing_speaks_websocket(client: TestClient) -> None:
+    for path in ("/", f"{API}/runs"):
+        with pytest.raises(WebSocketDisconnect), client.websocket_connect(path):
+            pass
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz", f"{API}/runs", f"{API}/nothing", "/api/x"])
@@ -193,8 +264,19 @@ def test_a_name_that_is_not_ours_is_refused(client: TestClient) -> None:
     """So a page elsewhere cannot reach a loopback gateway by a name that it rebinds."""
     for host in ("evil.example", "evil.example:8642", "127.0.0.1.evil.example", ""):
         assert client.get(f"{API}/runs", headers={"host": host}).status_code == 400
-    for host in ("localhost:1", "127.0.0.1", "[::1]:8642"):
+    for host in ("localhost:1", "LOCALHOST", "127.0.0.1", "[::1]:8642"):
         assert client.get(f"{API}/runs", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("field", ["host", "hosts"])
+def test_an_ipv6_address_is_a_name_of_ours(runs: Path, tmp_path: Path, field: str) -> None:
+    address = "2001:DB8::7"
+    fields = {field: address if field == "host" else (address,)}
+    with gateway(runs, tmp_path, **fields) as client:
+        for host in ("[2001:db8::7]", "[2001:db8::7]:8642"):
+            assert client.get(f"{API}/runs", headers={"host": host}).status_code == 200
+        for host in ("[2001:db8::8]", "2001:db8::7", "[2001:db8::7].evil.example"):
+            assert client.get(f"{API}/runs", headers={"host": host}).status_code == 400
 
 
 def test_cors_is_for_the_named_origins_alone(runs: Path, tmp_path: Path) -> None:
@@ -224,7 +306,58 @@ def test_results_are_for_the_administrator(client: TestClient, runs: Path, tmp_p
     assert line["player_name"] == "'=1+1"  # no formula for a spreadsheet
     assert "secret" not in text
     with gateway(runs, tmp_path, admin_token=None) as closed:
-        assert closed.get(f"{API}/results", headers=admin).status_code == 403
+        refused = closed.get(f"{API}/results", headers=admin)
+        assert refused.status_code == 403
+        assert "REJOINDER_GATEWAY_ADMIN_TOKEN" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 1000])
+def test_results_come_in_blocks_and_in_order(
+    client: TestClient, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "_BLOCK", block)
+    admin = {"Authorization": f"Bearer {ADMIN}"}
+    assert client.get(f"{API}/results", headers=admin).json() == {"results": []}
+    players = [Player.start(client, KUHN) for _ in range(6)]
+    for player in players[1:]:
+        player.post("/resign")
+    _finish_at_once(client, players[2:5])  # they go by their names then
+    told = client.get(f"{API}/results", headers=admin).json()["results"]
+    assert [(r["finished"], r["id"]) for r in told] == sorted(
+        (r["finished"], r["id"]) for r in told
+    )
+    assert {r["id"] for r in told} == {player.id for player in players[1:]}
+    text = client.get(f"{API}/results?format=csv", headers=admin).text
+    assert [line["id"] for line in csv.DictReader(io.StringIO(text))] == [r["id"] for r in told]
+
+
+def _finish_at_once(client: TestClient, players: list[Player]) -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)
+    chosen = GameRow.id.in_([player.id for player in players])
+    engine = client.app.state.context.store.engine  # type: ignore[attr-defined]
+    with engine.begin() as db:
+        db.execute(update(GameRow).where(chosen).values(finished=moment))
+
+
+def test_results_of_a_database_that_is_gone_are_a_503(client: TestClient) -> None:
+    engine = client.app.state.context.store.engine  # type: ignore[attr-defined]
+    with engine.begin() as db:
+        db.exec_driver_sql("ALTER TABLE games RENAME TO lost")
+    answer = client.get(f"{API}/results", headers={"Authorization": f"Bearer {ADMIN}"})
+    assert answer.status_code == 503
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded"])
+def test_a_body_that_is_not_said_to_be_json_is_told_so(
+    client: TestClient, kind: str | None
+) -> None:
+    body, headers = json.dumps({"opponent": KUHN}), {"content-type": kind} if kind else {}
+    answer = client.post(f"{API}/games", content=body, headers=headers)
+    assert answer.status_code == 422
+    assert "Content-Type: application/json" in answer.json()["detail"]
+    wrong = client.post(f"{API}/games", json=[]).json()["detail"]
+    assert "Content-Type" not in wrong
 
 
 @pytest.mark.parametrize(

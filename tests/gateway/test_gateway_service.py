@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 from gateway_play import API, DEAL, KUHN, Player, free_port, gateway_process
+from sqlalchemy.exc import SQLAlchemyError
 from typer.testing import CliRunner
 
 from rejoinder.games import game_names
 from rejoinder_cli.main import app
+from rejoinder_gateway import health
 from rejoinder_gateway.settings import Settings, SettingsError
 
 
@@ -34,6 +38,35 @@ def test_probes_and_metrics(client: TestClient) -> None:
     assert 'rejoinder_gateway_moves_total{by="player"} 1.0' in text
     assert 'rejoinder_gateway_games_total{event="created"} 1.0' in text
     assert "made-up" not in text
+
+
+def test_the_database_is_asked_once_a_second_whether_it_works(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_FRESH", 0.3)
+    store = client.app.state.context.store  # type: ignore[attr-defined]
+    asked: list[Any] = []
+    do = store.do
+
+    def counted(work: Any) -> Any:
+        asked.append(work)
+        return do(work)
+
+    monkeypatch.setattr(store, "do", counted)
+    for _ in range(20):
+        assert client.get("/readyz").json()["checks"]["database"] == "ok"
+    assert len(asked) == 1
+    monkeypatch.setattr(store, "do", _away)
+    assert client.get("/readyz").json()["checks"]["database"] == "ok"
+    time.sleep(0.31)
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert "cannot be used" in answer.json()["checks"]["database"]
+    assert "swordfish" not in answer.text
+
+
+async def _away(_: Any) -> None:
+    raise SQLAlchemyError("the password is swordfish")
 
 
 def test_the_catalogue_names_every_game(client: TestClient) -> None:
@@ -111,6 +144,15 @@ def test_the_command_refuses_what_it_cannot_use(tmp_path: Path) -> None:
         assert result.exit_code == 2
         (line,) = result.stderr.splitlines()
         assert named in line
+
+
+@pytest.mark.slow
+def test_the_process_ends_at_once_while_kernels_are_compiled(tmp_path: Path) -> None:
+    database, new = f"sqlite:///{tmp_path / 'g.db'}", str(tmp_path / "cache")
+    with gateway_process(tmp_path / "runs", database, REJOINDER_CACHE_DIR=new) as gateway:
+        assert gateway.client.get("/readyz").json()["checks"]["kernels"] == "loading"
+        gateway.process.send_signal(signal.SIGTERM)
+        assert gateway.process.wait(5) == -signal.SIGTERM
 
 
 @pytest.mark.slow

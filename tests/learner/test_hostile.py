@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from runtime import (
-    Hand,
+    BareLiar,
+    Slow,
     Watch,
     crew,
     hands,
@@ -21,16 +22,10 @@ from runtime import (
     worker_process,
 )
 
-from rejoinder.bus import Bus, BusError, Order, connect, job_name
+from rejoinder.bus import Bus, Order, job_name
+from rejoinder.bus.connection import BusError, connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.rundir import RunDir
-from rejoinder.wire import Deltas
-
-
-class Unhurried(Hand):
-    def work(self, job: str, message: bytes) -> None:
-        time.sleep(0.02)
-        super().work(job, message)
 
 
 def litter(client: Any, run: str) -> None:
@@ -57,7 +52,7 @@ def test_junk_on_the_server_stops_no_learner(own_server: EmbeddedServer, tmp_pat
     client.close()
 
 
-class Tolerant(Unhurried):
+class Tolerant(Slow):
     """Leaves alone what is no lease, as the real worker does (see the next test)."""
 
     def step(self) -> None:
@@ -102,7 +97,7 @@ def test_a_server_that_refuses_writes_for_a_while_is_waited_for(
         threading.Timer(0.5, lambda: client.config_set("min-replicas-to-write", 0)).start()
 
     watch = Watch(lambda status: status["games"] >= 10, refuse_for_a_while)
-    present = hands(own_server, run, 2, Unhurried)
+    present = hands(own_server, run, 2, Slow)
     got = train_with(own_server, run, present, on_status=watch, report=reports.append)
     assert got == sequential(config)
     assert any("NOREPLICAS" in report for report in reports)
@@ -142,21 +137,16 @@ def test_whatever_ends_a_learner_leaves_a_checkpoint(
         if status["games"] >= 20:
             raise LookupError("something unforeseen")
 
-    with crew(hands(server, run, 1, Unhurried)), pytest.raises(LookupError):
+    with crew(hands(server, run, 1, Slow)), pytest.raises(LookupError):
         serve(server, run, on_status=fall)
     assert run.result().games >= 20
     assert train_with(server, RunDir.open(run.path)) == sequential(config)
 
 
-class Liar(Hand):
-    """Halves the reach of everything, a little more slowly than honest play."""
+class SlowLiar(BareLiar):
+    """Lies a little more slowly than others play."""
 
-    def work(self, job: str, message: bytes) -> None:
-        time.sleep(0.01)
-        answer = self.answer(job, message)
-        if isinstance(answer, Deltas):
-            answer.entries["reach"] /= 2
-        self.bus.deliver([self.player.codec.encode(answer)], job)
+    pause = 0.01
 
 
 def test_lies_from_before_a_restart_are_undone(server: EmbeddedServer, tmp_path: Path) -> None:
@@ -164,7 +154,7 @@ def test_lies_from_before_a_restart_are_undone(server: EmbeddedServer, tmp_path:
     trusting, wary = kuhn(games=200, checkpoint_every=10), kuhn(games=200, audit=1.0)
     run = RunDir.create(tmp_path / "run", trusting)
     watch = Watch()
-    liars = hands(server, run, 1, Liar)
+    liars = hands(server, run, 1, SlowLiar)
     train_with(
         server,
         run,
@@ -175,7 +165,7 @@ def test_lies_from_before_a_restart_are_undone(server: EmbeddedServer, tmp_path:
     assert 20 <= run.result().games < 200
     run.continue_with(wary)
     again = RunDir.open(run.path)
-    present = hands(server, again, 1, Liar) + hands(server, again, 1, Unhurried)
+    present = hands(server, again, 1, SlowLiar) + hands(server, again, 1, Slow)
     assert train_with(server, again, present, on_status=watch) == sequential(wary)
     assert watch.last["banned"] == [present[0].name]
 
@@ -184,7 +174,7 @@ def test_a_ban_outlives_the_learner(server: EmbeddedServer, tmp_path: Path) -> N
     config = kuhn(games=120, audit=1.0, checkpoint_every=10)
     run = RunDir.create(tmp_path / "run", config)
     watch = Watch()
-    present = hands(server, run, 1, Liar) + hands(server, run, 1, Unhurried)
+    present = hands(server, run, 1, SlowLiar) + hands(server, run, 1, Slow)
     train_with(
         server,
         run,
@@ -203,6 +193,6 @@ def test_audits_of_a_share_find_a_liar(
     monkeypatch.setattr(random, "SystemRandom", lambda: random.Random(1))
     config, watch = kuhn(games=200, audit=0.3, checkpoint_every=10), Watch()
     run = RunDir.create(tmp_path / "run", config)
-    present = hands(server, run, 1, Liar) + hands(server, run, 1)
+    present = hands(server, run, 1, SlowLiar) + hands(server, run, 1)
     assert train_with(server, run, present, on_status=watch) == sequential(config)
     assert watch.last["audited"] < 200

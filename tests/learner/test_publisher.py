@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from runtime import kuhn, leduc
 
 from rejoinder.actor import Actor
-from rejoinder.bus import Bus, connect
+from rejoinder.bus import Bus
+from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.cfr.rollout import entry_dtype
 from rejoinder.cfr.table import Table

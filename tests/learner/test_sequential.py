@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoinder.actor import Actor
+from rejoinder.checkpoints import RunError
 from rejoinder.config import RunConfig, load_config, make_config
-from rejoinder.rundir import RunDir, RunError
+from rejoinder.rundir import RunDir
 from rejoinder_learner.sequential import TrainResult, train
 from rejoinder_learner.state import Learner
 

@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 import redis
 from runtime import (
+    BareLiar,
     Hand,
+    Liar,
+    Slow,
     Watch,
     crew,
     hands,
@@ -27,10 +30,12 @@ from runtime import (
     train_with,
 )
 
-from rejoinder.bus import LEARNER_TTL, Bus, BusError, connect
+from rejoinder.bus import LEARNER_TTL, Bus
+from rejoinder.bus.connection import BusError, connect
 from rejoinder.bus.server import EmbeddedServer
+from rejoinder.checkpoints import RunError
 from rejoinder.config import RunConfig
-from rejoinder.rundir import RunDir, RunError
+from rejoinder.rundir import RunDir
 from rejoinder.wire import Codec, Deltas, Lease, Refusal
 from rejoinder_learner.sequential import train
 
@@ -41,16 +46,6 @@ def new_run(path: Path, config: RunConfig, name: str = "run") -> RunDir:
 
 def after(games: int) -> Callable[[dict[str, Any]], bool]:
     return lambda status: status["games"] >= games
-
-
-class Slow(Hand):
-    """Takes its time, so that a run lasts long enough to be disturbed."""
-
-    pause = 0.03
-
-    def work(self, job: str, message: bytes) -> None:
-        time.sleep(self.pause)
-        super().work(job, message)
 
 
 # The number of workers, and what the network does
@@ -336,23 +331,6 @@ class _Litterer(Hand):
 # Workers that lie
 
 
-class Liar(Hand):
-    """Plays honestly for a while, then improves its results a little."""
-
-    honest = 3
-
-    def work(self, job: str, message: bytes) -> None:
-        answer = self.answer(job, message)
-        if isinstance(answer, Deltas) and self.player.leases >= self.honest:
-            answer.entries["reach"] /= 2
-        self.player.leases += 1
-        self.bus.deliver([self.player.codec.encode(answer)], job)
-
-
-class BareLiar(Liar):
-    honest = 0
-
-
 @pytest.mark.parametrize("kind", [Liar, BareLiar])
 def test_a_liar_is_found_and_its_games_are_undone(
     server: EmbeddedServer, tmp_path: Path, kind: type[Liar]
@@ -409,8 +387,6 @@ def test_a_lie_stays_undone_after_a_crash(server: EmbeddedServer, tmp_path: Path
 
 class Persistent(BareLiar):
     """Does not care that it is banned, and sends results of games that nobody asked for."""
-
-    honest = 0
 
     def step(self) -> None:
         super().step()

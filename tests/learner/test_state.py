@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rejoinder.actor import Actor
 from rejoinder.cfr.patch import apply_patch
 from rejoinder.cfr.table import Table, table_of
+from rejoinder.checkpoints import needed_versions
 from rejoinder.config import RunConfig, make_config
 from rejoinder.ledger import SnapshotId, genesis
-from rejoinder.rundir import needed_versions
 from rejoinder_learner.state import Learner, Played
 
 GAMES = 40

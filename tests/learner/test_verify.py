@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rejoinder import jit, rundir
+from rejoinder import checkpoints, jit
 from rejoinder.actor import Actor
+from rejoinder.checkpoints import Checkpoint, RunError
 from rejoinder.config import RunConfig, make_config
 from rejoinder.ledger import RECORD, genesis, head_after
-from rejoinder.rundir import Checkpoint, RunDir, RunError
+from rejoinder.rundir import RunDir
 from rejoinder_learner import verify as verify_module
 from rejoinder_learner.journal import Journal
 from rejoinder_learner.sequential import train
@@ -351,7 +352,7 @@ def forge_checkpoint(run: RunDir, games: int, change: Callable[[Checkpoint], Che
     folder = run.path / f"checkpoints/{games:08d}"
     shutil.rmtree(folder)
     folder.mkdir()
-    rundir._write_checkpoint(folder, run.config, changed)
+    checkpoints.write_checkpoint(folder, run.config, changed)
 
 
 def with_heads(checkpoint: Checkpoint, records: Any, config: RunConfig) -> Checkpoint:

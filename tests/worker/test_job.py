@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from rq import SimpleWorker
 from rq.queue import Queue
 from runtime import kuhn
 
 from rejoinder.actor import Actor
-from rejoinder.bus import Bus, Order, Packed, connect
+from rejoinder.bus import Bus, Order, Packed
+from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.config import RunConfig
 from rejoinder.jit import KERNEL_VERSION
@@ -21,6 +24,7 @@ from rejoinder.wire import Codec, Deltas, Evaluation, EvaluationLease, Lease, Re
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner
 from rejoinder_worker.job import ForeignLease, Player, take_lease
+from rejoinder_worker.main import LeaseWorker
 
 _numbers = itertools.count()
 
@@ -131,3 +135,35 @@ def test_a_damaged_lease_is_answered_and_stops_nobody(bench: Bench) -> None:
         refusal = bench.codec.decode(answer)
         assert isinstance(refusal, Refusal)
         assert (refusal.lease, refusal.snapshot_missing) == ("job", False)
+
+
+def test_a_lease_costs_less_than_a_quarter_of_a_job_of_rq(
+    own_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In commands to the server, from the queue to the end, without the worker's own start."""
+    monkeypatch.setattr(SimpleWorker, "_install_signal_handlers", lambda _: None)
+    with connect(own_server.url) as client:
+        bench = Bench(client, kuhn(batch=4, lag=0))
+        lease = bench.codec.encode(Lease(0, 1, bench.publisher.publish(0), KERNEL_VERSION))
+        stock = Queue("stock", connection=client)
+
+        def take_leases(count: int) -> int:
+            names = [f"{bench.bus.run}_{n}" for n in range(count)]
+            bench.bus.enqueue([Order(name, lease, "a lease") for name in names])
+            return commands(client, LeaseWorker(bench.player, print))
+
+        def do_jobs(count: int) -> int:
+            for _ in range(count):
+                stock.enqueue(time.time)
+            return commands(client, SimpleWorker([stock], connection=client))
+
+        ours, theirs = (work(21) - work(1) for work in (take_leases, do_jobs))
+        assert bench.player.leases == 22
+        assert 0 < ours < theirs / 4
+
+
+def commands(client: Any, worker: SimpleWorker) -> int:
+    """How many commands a worker needs for what is in its queue."""
+    client.config_resetstat()
+    assert worker.work(burst=True, logging_level="CRITICAL")
+    return sum(command["calls"] for command in client.info("commandstats").values())

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from runtime import Watch, eventually, kuhn, outcome, sequential, serve, worker_process
 
-from rejoinder.bus import Bus, Order, connect, job_name
+from rejoinder.bus import Bus, Order, job_name
+from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.config import RunConfig
 from rejoinder.jit import KERNEL_VERSION

@@ -39,6 +39,7 @@ from rejoinder.wire import (
     Snapshot,
     WireError,
 )
+from rejoinder_worker.telemetry import RunMetrics, WorkerMetrics
 
 _FIRST_ROWS = 256
 
@@ -54,7 +55,9 @@ class MissingSnapshot(Exception):
 class Player:
     """What a worker needs for the leases of one run."""
 
-    def __init__(self, bus: Bus, config: RunConfig, name: str) -> None:
+    def __init__(
+        self, bus: Bus, config: RunConfig, name: str, metrics: WorkerMetrics | None = None
+    ) -> None:
         self.bus = bus
         self.config = config
         self.name = name
@@ -63,9 +66,11 @@ class Player:
         self.evaluations = 0
         self.leases = 0
         self.busy = 0.0  # seconds
+        self.metrics = (metrics or WorkerMetrics()).work_on(bus.run, config)
         self.between_games: Callable[[], None] = lambda: None
         self._actor = Actor(config)
-        self._snapshots = SnapshotCache(bus, self.codec, len(config.load_abstraction().actions))
+        actions = len(config.load_abstraction().actions)
+        self._snapshots = SnapshotCache(bus, self.codec, actions, self.metrics)
 
     def work_on(self, lease: Lease | EvaluationLease) -> Message:
         """Do what a lease asks for."""
@@ -82,8 +87,7 @@ class Player:
             deltas.append(self._actor.play(game, policy).copy())
             self.between_games()
         seconds = time.perf_counter() - begin
-        self.games += len(deltas)
-        return Deltas(
+        answer = Deltas(
             first=lease.first,
             snapshot=name,
             worker=self.name,
@@ -91,6 +95,9 @@ class Player:
             counts=tuple(len(delta) for delta in deltas),
             entries=np.concatenate(deltas, dtype=deltas[0].dtype),
         )
+        self.games += len(deltas)
+        self.metrics.played(answer)
+        return answer
 
     def _evaluate(self, lease: EvaluationLease) -> Evaluation:
         games = lease.snapshot.games
@@ -104,15 +111,21 @@ class Player:
 def take_lease(player: Player, job: str, message: bytes) -> None:
     """Work on a lease and deliver the result; a lease that cannot be done is answered as well."""
     begin = time.perf_counter()
+    lease: Lease | EvaluationLease | None = None
+    player.metrics.received_lease(len(message))
     try:
-        answer = player.work_on(_read(player, message))
+        lease = _read(player, message)
+        answer = player.work_on(lease)
     except WireError as error:
         answer = Refusal(job, player.name, str(error), snapshot_missing=False)
     except MissingSnapshot as error:
         answer = Refusal(job, player.name, str(error), snapshot_missing=True)
-    player.bus.deliver([player.codec.encode(answer)], job)
+    data = player.codec.encode(answer)
+    player.bus.deliver([data], job)
+    seconds = time.perf_counter() - begin
     player.leases += 1
-    player.busy += time.perf_counter() - begin
+    player.busy += seconds
+    player.metrics.ended(lease, answer, len(data), seconds)
 
 
 def _read(player: Player, message: bytes) -> Lease | EvaluationLease:
@@ -134,9 +147,10 @@ def _read(player: Player, message: bytes) -> Lease | EvaluationLease:
 class SnapshotCache:
     """The newest snapshot that was asked for; the next one is usually a patch away."""
 
-    def __init__(self, bus: Bus, codec: Codec, actions: int) -> None:
+    def __init__(self, bus: Bus, codec: Codec, actions: int, metrics: RunMetrics) -> None:
         self._bus = bus
         self._codec = codec
+        self._metrics = metrics
         self._dtype = policy_dtype(actions)
         self._name: SnapshotId | None = None
         self._table = self.empty()
@@ -170,6 +184,7 @@ class SnapshotCache:
 
     def decode(self, name: SnapshotId, parts: Sequence[bytes]) -> Sequence[Snapshot]:
         """The parts of one snapshot, all of them."""
+        self._metrics.received_snapshot(sum(map(len, parts)))
         decoded: list[Snapshot] = []
         for part in parts:
             try:

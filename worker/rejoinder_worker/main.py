@@ -24,11 +24,14 @@ from rq.job import Job
 from rq.queue import Queue
 from rq.worker.base import WorkerStatus
 
-from rejoinder.bus import LOST, Backoff, Bus, Packed, connect, runs, shown
+from rejoinder.bus import Bus, Packed, runs
+from rejoinder.bus.connection import LOST, Backoff, connect, shown
 from rejoinder.config import ConfigError, make_config
 from rejoinder.jit import KERNEL_VERSION
+from rejoinder.telemetry import NOWHERE, WORKER_JOB, Exposure, exposed
 from rejoinder.warm import warm_up_player
 from rejoinder_worker.job import ForeignLease, Player, about, take_lease
+from rejoinder_worker.telemetry import WorkerMetrics
 
 Report = Callable[[str], None]
 
@@ -49,24 +52,38 @@ class WorkerStopped(Exception):
 
 
 def serve(
-    url: str, *, run: str | None = None, name: str | None = None, report: Report = print
+    url: str,
+    *,
+    run: str | None = None,
+    name: str | None = None,
+    report: Report = print,
+    exposure: Exposure = NOWHERE,
 ) -> None:
     """Work until stopped, or, if a run was named, until that run is finished."""
     name = name or f"{socket.gethostname()}-{os.getpid()}"
+    metrics = WorkerMetrics()
+    stop_on_signals()
     try:
-        while True:
-            stop_on_signals()
-            player = _find_work(url, run, name, report)
-            warm_up_player(player.config)
-            report(f"worker {name} works on {player.bus.run}")
-            if not LeaseWorker(player, report, stays=run is not None).serve():
-                break
-            report(f"{player.bus.run} has no more work; {player.games:,} games were played here")
-            if run is not None:
-                return
+        with exposed(metrics.registry, exposure, WORKER_JOB, name):
+            while True:
+                _work_on_a_run(url, run, name, report, metrics)
+                if run is not None:
+                    return
     except WorkerStopped:
-        pass
-    report(f"worker {name} stops")
+        report(f"worker {name} stops")
+
+
+def _work_on_a_run(
+    url: str, run: str | None, name: str, report: Report, metrics: WorkerMetrics
+) -> None:
+    stop_on_signals()  # RQ has taken them over for the run before
+    metrics.wait()
+    player = _find_work(url, run, name, report, metrics)
+    warm_up_player(player.config)
+    report(f"worker {name} works on {player.bus.run}")
+    if not LeaseWorker(player, report, stays=run is not None).serve():
+        raise WorkerStopped
+    report(f"{player.bus.run} has no more work; {player.games:,} games were played here")
 
 
 def stop_on_signals() -> None:
@@ -77,7 +94,9 @@ def stop_on_signals() -> None:
         signal.signal(number, stop)
 
 
-def _find_work(url: str, wanted: str | None, name: str, report: Report) -> Player:
+def _find_work(
+    url: str, wanted: str | None, name: str, report: Report, metrics: WorkerMetrics
+) -> Player:
     """The run that was asked for, or any that has a learner and that this worker is fit for."""
     client = connect(url)
     pause, said = Backoff(report), set[str]()
@@ -89,7 +108,7 @@ def _find_work(url: str, wanted: str | None, name: str, report: Report) -> Playe
                 if info is None or not (wanted or bus.has_learner()):
                     continue
                 try:
-                    return _player(bus, info, name)
+                    return _player(bus, info, name, metrics)
                 except WorkerRefused as refused:
                     if wanted:
                         raise
@@ -108,7 +127,9 @@ def _say_once(text: str, said: set[str], report: Report) -> None:
         report(text)
 
 
-def _player(bus: Bus, info: dict[str, Any], name: str) -> Player:
+def _player(
+    bus: Bus, info: dict[str, Any], name: str, metrics: WorkerMetrics | None = None
+) -> Player:
     """The means to play this run, if there is anything to play and this worker is fit for it."""
     if info.get("finished"):
         raise WorkerRefused(f"the run {bus.run} is finished already")
@@ -123,15 +144,15 @@ def _player(bus: Bus, info: dict[str, Any], name: str) -> Player:
         raise WorkerRefused(f"the run {bus.run} cannot be played here: {error}") from None
     if config.fingerprint != info.get("fingerprint"):
         raise WorkerRefused(f"the run {bus.run} announces a config that is not its own")
-    return Player(bus, config, name)
+    return Player(bus, config, name, metrics)
 
 
 class LeaseWorker(SimpleWorker):
     """RQ's worker in one process, with the bookkeeping that short leases can afford.
 
-    RQ's own life of a job takes some sixty commands. A lease needs four of them: it is taken from
-    the queue, read, answered and removed, the last two in one go. Registries, results and retries
-    would only repeat what the learner knows better.
+    RQ's own life of a job takes dozens of commands. A lease is taken from the queue, read, answered
+    and removed, the last two in one go: registries, results and retries would only repeat what the
+    learner knows better.
     """
 
     def __init__(self, player: Player, report: Report, stays: bool = True) -> None:

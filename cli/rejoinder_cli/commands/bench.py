@@ -8,7 +8,7 @@ import typer
 
 from rejoinder_cli.output import JsonFlag, Output
 
-_NAMES = "openspiel, kernel, startup, determinism, runtime, learner, gateway or crowd."
+_NAMES = "openspiel, kernel, startup, determinism, runtime, learner, gateway, capacity or crowd."
 
 
 def bench(

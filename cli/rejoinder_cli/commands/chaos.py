@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rejoinder_cli.commands.train import graceful_stop
-from rejoinder_cli.options import SetOption, read_config
+from rejoinder_cli.options import ConfigArgument, SetOption, plan
 from rejoinder_cli.output import JsonFlag, Output
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ CHECKPOINT_EVERY = 25  # games; so that a learner is sometimes killed while it w
 
 
 def chaos(
-    config: Annotated[
-        str, typer.Argument(metavar="CONFIG", help="A shipped config by name, or a TOML file.")
-    ] = "paper",
+    config: ConfigArgument = "paper",
     kills: Annotated[int, typer.Option(min=0, help="How often something is killed.")] = 30,
     seed: Annotated[int, typer.Option(min=0, help="Decides what is killed, and when.")] = 1,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
@@ -47,17 +45,15 @@ def chaos(
     output = Output(as_json)
     games = games or GAMES_PER_KILL * max(kills, 1)
     changed = [f"games={games}", f"checkpoint_every={CHECKPOINT_EVERY}", *(settings or [])]
-    loaded = read_config(config, "ordered", changed)
     with _scratch(output) as scratch, graceful_stop() as stop:
-        directory = RunDir.create(run or scratch / "run", loaded)
-        undisturbed = RunDir.create(scratch / "undisturbed", loaded)
+        planned = plan(config, "ordered", None, None, None, run or scratch / "run", changed)
+        directory = RunDir.create(planned.path, planned.config)
+        undisturbed = RunDir.create(scratch / "undisturbed", planned.config)
         _train_undisturbed(undisturbed, stop, output)
-        learner = ["learner", config, "--run", str(directory.path)]
-        learner += [word for text in changed for word in ("--set", text)]
-        with output.progress(f"chaos in {Path(config).stem}", loaded.games) as update:
+        with output.progress(f"chaos in {planned.name}", planned.config.games) as update:
             report = cause_chaos(
                 directory,
-                learner,
+                ["learner", *planned.arguments()],
                 workers=workers,
                 kills=kills,
                 seed=seed,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,12 +9,11 @@ import typer
 from rejoinder_cli.commands.status import buses
 from rejoinder_cli.options import RedisOption
 from rejoinder_cli.output import JsonFlag, Output
+from rejoinder_cli.runs import OptionalRunArgument
 
 
 def clean(
-    run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="A run directory.", show_default=False)
-    ] = None,
+    run: OptionalRunArgument = None,
     run_id: Annotated[
         str | None, typer.Option(metavar="ID", help="A run by its id, without its directory.")
     ] = None,

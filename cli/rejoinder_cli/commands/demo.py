@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rejoinder_cli.commands.gateway import serve_gateway
+from rejoinder_cli.commands.gateway import gateway_extra, serve_gateway
 from rejoinder_cli.commands.train import graceful_stop, tell_result, train_with_workers
 from rejoinder_cli.options import cores
 from rejoinder_cli.output import JsonFlag, Output
@@ -29,10 +29,8 @@ def demo(
     from rejoinder.config import load_config
     from rejoinder.rundir import RunDir
 
-    try:
+    with gateway_extra():
         from rejoinder_gateway.settings import Settings
-    except ImportError as error:
-        raise ValueError(f"{error}: install the extra: pip install 'rejoinder[gateway]'") from None
     output = Output(as_json)
     directory = RunDir.open_or_create(run, load_config("paper", _CONFIG))
     if max(directory.checkpoint_games(), default=0) < directory.config.games:

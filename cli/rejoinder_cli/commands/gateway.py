@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rejoinder_cli.options import MetricsTargetsOption
 from rejoinder_cli.output import JsonFlag, Output
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from rejoinder_gateway.settings import Settings
 
 _LAST_WORDS = 1  # seconds that open streams get when the gateway ends
+_TURN = 0.0005  # seconds that one thread may keep the others waiting; a move takes three turns
 
 
 def gateway(
@@ -45,13 +49,12 @@ def gateway(
             show_default=False,
         ),
     ] = None,
+    metrics_targets: MetricsTargetsOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Serve the runs' status and policies, and play against them, over HTTP."""
-    try:
+    with gateway_extra():
         from rejoinder_gateway.settings import Settings
-    except ImportError as error:
-        raise ValueError(f"{error}: install the extra: pip install 'rejoinder[gateway]'") from None
     given: dict[str, Any] = {
         "runs": runs,
         "database": database,
@@ -59,14 +62,23 @@ def gateway(
         "port": port,
         "admin_token": admin_token,
     }
-    serve_gateway(Settings.read(os.environ, given), Output(as_json))
+    serve_gateway(Settings.read(os.environ, given), Output(as_json), metrics_targets)
 
 
-def serve_gateway(settings: Settings, output: Output) -> None:
+@contextlib.contextmanager
+def gateway_extra() -> Iterator[None]:
+    """Around imports of what only the extra installs."""
+    try:
+        yield
+    except ImportError as error:
+        raise ValueError(f"{error}: install the extra: pip install 'rejoinder[gateway]'") from None
+
+
+def serve_gateway(settings: Settings, output: Output, targets: Path | None = None) -> None:
     """Serve until Ctrl-C."""
     settings.runs.mkdir(parents=True, exist_ok=True)
     with _listen(settings) as listening:
-        _serve(settings, listening, output)
+        _serve(settings, listening, output, targets)
 
 
 def _listen(settings: Settings) -> socket.socket:
@@ -80,24 +92,33 @@ def _listen(settings: Settings) -> socket.socket:
         raise ValueError(f"{settings.host}:{settings.port}: {error.strerror}") from None
 
 
-def _serve(settings: Settings, listening: socket.socket, output: Output) -> None:
-    try:
+def _serve(
+    settings: Settings, listening: socket.socket, output: Output, targets: Path | None
+) -> None:
+    with gateway_extra():
         import uvicorn
 
+        from rejoinder.telemetry import GATEWAY_JOB, address, announced
         from rejoinder_gateway.app import create_app
         from rejoinder_gateway.store import check_database
-    except ImportError as error:
-        raise ValueError(f"{error}: install the extra: pip install 'rejoinder[gateway]'") from None
     check_database(settings.database_url)
+    sys.setswitchinterval(_TURN)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    address = f"http://{host}:{listening.getsockname()[1]}"
+    port = listening.getsockname()[1]
+    home = f"http://{host}:{port}"
+    target = announced(targets, GATEWAY_JOB, f"gateway-{port}", address(settings.host, port))
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
-                output.say(f"the gateway is at {address}, with the runs in {settings.runs}")
-                output.result({"address": address, "runs": str(settings.runs)})
+                target.__enter__()
+                output.say(f"the gateway is at {home}, with the runs in {settings.runs}")
+                output.result({"address": home, "runs": str(settings.runs)})
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            target.__exit__(None, None, None)  # here: a signal may end the process right after
+            await super().shutdown(sockets)
 
     config = uvicorn.Config(
         create_app(settings),

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
-from rejoinder_cli.commands.train import graceful_stop, result_fields, serve_learner, tell_result
+from rejoinder_cli.commands.train import (
+    graceful_stop,
+    result_fields,
+    serve_learner,
+    tell_result,
+    told_to_prometheus,
+)
 from rejoinder_cli.options import (
+    LOOPBACK,
     ConfigArgument,
     GamesOption,
+    MetricsHostOption,
+    MetricsPortOption,
+    MetricsTargetsOption,
     ModeOption,
     PatienceOption,
     RedisOption,
     RunOption,
     SeedOption,
     SetOption,
-    check_server,
-    overrides,
-    read_config,
-    resume_command,
-    run_path,
+    exposure,
+    needs_workers,
+    plan,
 )
 from rejoinder_cli.output import JsonFlag, Output
 
@@ -34,6 +40,9 @@ def learner(
     seed: SeedOption = None,
     run: RunOption = None,
     settings: SetOption = None,
+    metrics_port: MetricsPortOption = None,
+    metrics_host: MetricsHostOption = LOOPBACK,
+    metrics_targets: MetricsTargetsOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Start a run, or go on with it if it is there: safe to be restarted at any time."""
@@ -42,22 +51,25 @@ def learner(
 
     if redis is None:
         raise ValueError("--redis: a learner needs the URL of a server that its workers can reach")
-    if mode == "sequential":
-        raise ValueError("--mode: a learner has workers; sequential is for `rejoinder train`")
+    needs_workers(mode)
     output = Output(as_json)
-    changed = overrides(mode, games, seed, settings)
-    loaded = read_config(config, mode, changed)
-    check_server(redis)
-    path = run_path(config, run)
-    directory = RunDir.open_or_create(path, loaded)
-    output.say(f"the run is {directory.id}, in {path}")
-    with graceful_stop() as should_stop, live_status(output, Path(config).stem) as show:
+    where = exposure(metrics_port, metrics_host, metrics_targets)
+    planned = plan(config, mode, redis, games, seed, run, settings)
+    directory = RunDir.open_or_create(planned.path, planned.config)
+    output.say(f"the run is {directory.id}, in {planned.path}")
+    with (
+        told_to_prometheus(directory, where) as telemetry,
+        graceful_stop() as should_stop,
+        live_status(output, planned.name) as show,
+    ):
         result = serve_learner(
-            directory, redis, should_stop, show, output, mode=mode, patience=patience
+            *(directory, redis, should_stop, show, output),
+            mode=mode,
+            patience=patience,
+            telemetry=telemetry,
         )
-    tell_result(result, path, output)
-    output.result(result_fields(result) | {"run": str(path), "mode": mode})
+    tell_result(result, planned.path, output)
+    output.result(result_fields(result) | {"run": str(planned.path), "mode": mode})
     if not result.finished:
-        again = resume_command("learner", config, path, mode, changed, redis)
-        output.say(f"stopped; to go on: {again}")
+        output.say(f"stopped; to go on: {planned.resume_command('learner')}")
         raise typer.Exit(130)

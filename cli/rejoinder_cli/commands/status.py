@@ -10,7 +10,7 @@ import typer
 
 from rejoinder_cli.options import RedisOption
 from rejoinder_cli.output import JsonFlag, Output
-from rejoinder_cli.runs import RunArgument
+from rejoinder_cli.runs import OptionalRunArgument, RunArgument
 
 if TYPE_CHECKING:
     from rejoinder.bus import Bus
@@ -45,9 +45,7 @@ def status(
 
 
 def workers(
-    run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="A run directory.", show_default=False)
-    ] = None,
+    run: OptionalRunArgument = None,
     redis: RedisOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -73,7 +71,8 @@ def workers(
 
 def buses(run: Path | None, redis: str | None) -> list[Bus]:
     """The run's place on its server, or those of all runs on a server."""
-    from rejoinder.bus import Bus, BusError, connect, runs
+    from rejoinder.bus import Bus, runs
+    from rejoinder.bus.connection import BusError, connect
     from rejoinder.rundir import RunDir
 
     if run is None:

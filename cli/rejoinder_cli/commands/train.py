@@ -13,30 +13,33 @@ import typer
 
 from rejoinder_cli.commands.report import write_report
 from rejoinder_cli.options import (
+    LOOPBACK,
     ConfigArgument,
     GamesOption,
+    MetricsHostOption,
+    MetricsPortOption,
+    MetricsTargetsOption,
     Mode,
     ModeOption,
     PatienceOption,
+    Plan,
     RedisOption,
     RunOption,
     SeedOption,
     SetOption,
     WorkersOption,
-    check_server,
     cores,
-    overrides,
-    read_config,
-    resume_command,
-    run_path,
+    exposure,
+    plan,
 )
 from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import open_run
 
 if TYPE_CHECKING:
-    from rejoinder.config import RunConfig
     from rejoinder.rundir import RunDir
+    from rejoinder.telemetry import Exposure
     from rejoinder_learner.sequential import TrainResult
+    from rejoinder_learner.telemetry import LearnerMetrics
 
 
 def train(
@@ -56,47 +59,72 @@ def train(
         bool, typer.Option("--report", help="Write the report when it is finished.")
     ] = False,
     settings: SetOption = None,
+    metrics_port: MetricsPortOption = None,
+    metrics_host: MetricsHostOption = LOOPBACK,
+    metrics_targets: MetricsTargetsOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Train an agent and leave a run directory."""
     output = Output(as_json)
-    changed = overrides(mode, games, seed, settings)
     if mode == "sequential" and workers:
         raise ValueError("--workers: sequential training has none; leave it out, or --mode ordered")
-    loaded = read_config(config, mode, changed)
-    check_server(None if mode == "sequential" else redis)
-    path = run_path(config, run)
-    directory = _prepare(path, loaded, resume=resume, overwrite=overwrite)
-    title = f"training {Path(config).stem}"
-    with graceful_stop() as should_stop:
+    where = exposure(metrics_port, metrics_host, metrics_targets)
+    planned = plan(config, mode, redis, games, seed, run, settings)
+    directory = _prepare(planned, resume=resume, overwrite=overwrite)
+    title = f"training {planned.name}"
+    with told_to_prometheus(directory, where) as telemetry, graceful_stop() as should_stop:
         if mode == "sequential":
-            result = _train_alone(directory, title, should_stop, output)
+            result = _train_alone(directory, title, should_stop, output, telemetry)
         else:
             count = cores() if workers is None else workers
             result = train_with_workers(
-                directory, redis, count, title, should_stop, output, mode=mode, patience=patience
+                *(directory, redis, count, title, should_stop, output),
+                mode=mode,
+                patience=patience,
+                telemetry=telemetry,
+                targets=metrics_targets,
             )
-    tell_result(result, path, output)
+    tell_result(result, planned.path, output)
     if not result.finished:
-        again = resume_command("train", config, path, mode, changed, redis, workers)
+        again = planned.resume_command("train", workers)
         output.say(f"stopped; to go on: {again} --resume")
     if report and result.finished:
-        output.say(f"wrote {write_report(open_run(path, output))}")
+        output.say(f"wrote {write_report(open_run(planned.path, output))}")
     output.result(
-        result_fields(result) | {"run": str(path), "fingerprint": loaded.fingerprint, "mode": mode}
+        result_fields(result)
+        | {"run": str(planned.path), "fingerprint": planned.config.fingerprint, "mode": mode}
     )
     if not result.finished:
         raise typer.Exit(130)
 
 
+@contextmanager
+def told_to_prometheus(directory: RunDir, where: Exposure) -> Iterator[LearnerMetrics]:
+    """The metrics of a run's learner, served if that was asked for."""
+    from rejoinder.telemetry import LEARNER_JOB, exposed
+    from rejoinder_learner.telemetry import LearnerMetrics
+
+    telemetry = LearnerMetrics(directory.id)
+    with exposed(telemetry.registry, where, LEARNER_JOB, directory.id):
+        yield telemetry
+
+
 def _train_alone(
-    directory: RunDir, title: str, should_stop: Callable[[], bool], output: Output
+    directory: RunDir,
+    title: str,
+    should_stop: Callable[[], bool],
+    output: Output,
+    telemetry: LearnerMetrics,
 ) -> TrainResult:
     from rejoinder_learner.sequential import train as train_sequentially
 
     with output.progress(title, directory.config.games) as update:
         return train_sequentially(
-            directory, on_game=update, should_stop=should_stop, report=output.warn
+            directory,
+            on_game=update,
+            should_stop=should_stop,
+            report=output.warn,
+            telemetry=telemetry,
         )
 
 
@@ -107,14 +135,16 @@ def train_with_workers(
     title: str,
     should_stop: Callable[[], bool],
     output: Output,
+    *,
+    targets: Path | None = None,
     **how: Any,
 ) -> TrainResult:
     """The learner in this process, workers as children, on the given server or one of its own."""
-    from rejoinder.bus import shown
+    from rejoinder.bus.connection import shown
     from rejoinder_cli.live import live_status
     from rejoinder_cli.supervise import Household
 
-    with Household(directory, redis, output.warn) as household:
+    with Household(directory, redis, output.warn, targets) as household:
         household.add_workers(workers)  # their kernels load while ours do
         if workers == 0:
             output.say(f"workers may join: rejoinder worker --redis {shown(household.url)}")
@@ -139,9 +169,11 @@ def serve_learner(
     mode: Mode,
     patience: float,
     workers: int = 1,
+    telemetry: LearnerMetrics | None = None,
 ) -> TrainResult:
     """The learner of a run, on a server."""
-    from rejoinder.bus import Bus, connect, shown
+    from rejoinder.bus import Bus
+    from rejoinder.bus.connection import connect, shown
     from rejoinder_learner.main import LearnerService
 
     service = LearnerService(
@@ -153,6 +185,7 @@ def serve_learner(
         patience=patience,
         workers=workers,
         about={"mode": mode, "redis": shown(url)},
+        telemetry=telemetry,
     )
     return service.serve()
 
@@ -175,10 +208,11 @@ def result_fields(result: TrainResult) -> dict[str, Any]:
     }
 
 
-def _prepare(path: Path, config: RunConfig, *, resume: bool, overwrite: bool) -> RunDir:
+def _prepare(planned: Plan, *, resume: bool, overwrite: bool) -> RunDir:
     """The run directory to train in; what is already there is never lost by accident."""
     from rejoinder.rundir import RunDir, is_run, remove_run
 
+    path, config = planned.path, planned.config
     if resume and overwrite:
         raise ValueError("--resume and --overwrite exclude each other")
     if resume:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,16 +17,14 @@ from rejoinder_cli.options import (
     SeedOption,
     SetOption,
     WorkersOption,
-    check_server,
     cores,
-    overrides,
-    read_config,
-    resume_command,
-    run_path,
+    free_port,
+    needs_workers,
+    plan,
 )
 from rejoinder_cli.output import JsonFlag, Output
 
-GATEWAY = "gateway"
+GATEWAY, PROMETHEUS = "gateway", "prometheus"
 _LOOK = 0.25  # seconds between two looks at the status
 
 
@@ -48,34 +44,38 @@ def up(
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Of the gateway; 0: any free one.")
     ] = 8642,
+    prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="Start this machine's Prometheus, too.")
+    ] = False,
+    prometheus_port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Of Prometheus; 0: any free one.")
+    ] = 9090,
     as_json: JsonFlag = False,
 ) -> None:
     """Start server, learner, workers and gateway, keep them alive, and let more workers join."""
-    from rejoinder.bus import shown
-    from rejoinder.rundir import RunDir
+    from rejoinder.bus.connection import shown
+    from rejoinder.rundir import TARGETS, RunDir
+    from rejoinder.telemetry import forget_targets
     from rejoinder_cli.live import live_status
+    from rejoinder_cli.prometheus import find_prometheus, prometheus_command
     from rejoinder_cli.supervise import HOPELESS, Household
 
-    if mode == "sequential":
-        raise ValueError("--mode: a learner has workers; sequential is for `rejoinder train`")
+    needs_workers(mode)
     output = Output(as_json)
-    changed = overrides(mode, games, seed, settings)
-    loaded = read_config(config, mode, changed)
-    check_server(redis)
-    port = _free_port(port) if gateway else port
-    path = run_path(config, run)
-    directory = RunDir.open_or_create(path, loaded)
+    planned = plan(config, mode, redis, games, seed, run, settings)
+    path = planned.path
+    port = free_port("--port", port) if gateway else port
+    program = find_prometheus() if prometheus else None
+    prometheus_port = free_port("--prometheus-port", prometheus_port) if program else 0
+    directory = RunDir.open_or_create(path, planned.config)
     with directory.locked():  # nobody else is at it
         directory.withdraw_stop()
+        forget_targets(path / TARGETS)
     with (
         graceful_stop() as should_stop,
-        Household(directory, redis, output.warn) as household,
+        Household(directory, redis, output.warn, path / TARGETS) as household,
     ):
-        again = [word for text in changed for word in ("--set", text)]
-        learner = household.add(
-            *("learner", "learner", config, "--run", str(path), "--mode", mode, *again),
-            essential=True,
-        )
+        learner = household.add("learner", "learner", *planned.arguments(), essential=True)
         household.add_workers(cores() if workers is None else workers)
         output.say(
             f"the run is {directory.id}, in {path}\n"
@@ -86,14 +86,18 @@ def up(
                 GATEWAY, "gateway", "--runs", str(path.parent), "--port", str(port)
             )
             output.say(f"in some seconds the page and the API: http://127.0.0.1:{port}")
-        with live_status(output, Path(config).stem) as show:
+        if program:
+            command = prometheus_command(program, path, prometheus_port)
+            household.add_program(PROMETHEUS, command)
+            output.say(f"Prometheus: http://127.0.0.1:{prometheus_port}")
+        with live_status(output, planned.name) as show:
             while learner.exit_code != 0 and not (should_stop() or directory.stop_requested()):
                 household.tend()
                 if status := directory.status():
                     show(status)
                 time.sleep(_LOOK)
             show(directory.status())
-        household.stop_children(but=[GATEWAY])
+        household.stop_children(but=[GATEWAY, PROMETHEUS])
         status = directory.status()
         finished = status.get("state") == "finished"
         if gateway and finished and not should_stop():
@@ -104,16 +108,5 @@ def up(
     output.say(f"{status.get('games', 0):,} games, {status.get('state', 'stopped')}, in {path}")
     output.result({"run": str(path), "finished": finished, **status})
     if not finished:
-        again_command = resume_command("up", config, path, mode, changed, redis, workers)
-        output.say(f"to go on: {again_command}")
+        output.say(f"to go on: {planned.resume_command('up', workers)}")
         raise typer.Exit(130)
-
-
-def _free_port(wanted: int) -> int:
-    """That port of this machine, or any for 0; it must be free."""
-    try:
-        with socket.create_server(("127.0.0.1", wanted)) as found:
-            port: int = found.getsockname()[1]
-            return port
-    except OSError as error:
-        raise ValueError(f"--port: {wanted} cannot be had: {error.strerror}") from None

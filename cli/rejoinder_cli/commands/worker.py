@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from rejoinder_cli.options import RedisOption
+from rejoinder_cli.options import (
+    LOOPBACK,
+    MetricsHostOption,
+    MetricsPortOption,
+    MetricsTargetsOption,
+    RedisOption,
+    exposure,
+)
 
 
 def worker(
@@ -19,13 +26,17 @@ def worker(
     name: Annotated[
         str | None, typer.Option(help="Its name in lists (default: host and process).")
     ] = None,
+    metrics_port: MetricsPortOption = None,
+    metrics_host: MetricsHostOption = LOOPBACK,
+    metrics_targets: MetricsTargetsOption = None,
 ) -> None:
     """Take leases from a server's queue, play their games, push the deltas; until stopped."""
     if redis is None:
         raise ValueError("--redis: a worker needs the URL of the learner's server")
     from rejoinder_worker.main import serve
 
-    serve(redis, run=run_id, name=name, report=_say)
+    where = exposure(metrics_port, metrics_host, metrics_targets)
+    serve(redis, run=run_id, name=name, report=_say, exposure=where)
 
 
 def _say(text: str) -> None:

@@ -30,7 +30,7 @@ from rejoinder_gateway.schemas import (
     Replay,
     Ticket,
 )
-from rejoinder_gateway.security import TICKET_SECONDS, network
+from rejoinder_gateway.security import TICKET_SECONDS, client_network
 from rejoinder_gateway.tables import Table, unknown_game
 
 router = APIRouter(prefix="/games", tags=["play"])
@@ -39,9 +39,10 @@ router = APIRouter(prefix="/games", tags=["play"])
 @router.post("", status_code=201, response_model=Created)
 async def create(here: Here, request: Request, wanted: NewGame) -> Response:
     """A new game. If the agent begins, it has moved already."""
-    if wait := here.new_games.wait(network(request.client.host if request.client else "")):
+    who = client_network(request.scope)
+    if wait := here.new_games.wait(who):
         raise too_many(wait)
-    secret, table = await here.tables.create(wanted)
+    secret, table = await here.tables.create(wanted, who)
     made = Created(secret=secret, game=telling.game_state(table))
     return _json(made, 201, {"Location": f"/api/v1/games/{table.row.id}"})
 
@@ -62,11 +63,12 @@ async def move(here: Here, table: TheTable, wanted: Move) -> Response:
 @router.get("/{game}/advice", response_model=Advice)
 async def advice(here: Here, table: TheTable) -> Response:
     """What the agent would do in the player's place."""
+    mind = await here.tables.mind(table)
     if table.over or table.session.to_move != table.row.seat:
         raise Problem(
             409, "Not your turn", "advice is for the player to move", move_number=len(table.moves)
         )
-    return _json((await here.tables.mind(table)).advice(table.session))
+    return _json(mind.advice(table.session))
 
 
 @router.get("/{game}/decisions")
@@ -124,7 +126,7 @@ async def _watched(
 
 @router.get("/{game}/events", response_class=EventSourceResponse, dependencies=[Stream])
 async def events(table: Annotated[Table, Depends(_watched)]) -> AsyncIterator[ServerSentEvent]:
-    """`game` with the whole state whenever it has changed, `ping`."""
+    """`game` with the whole state whenever it has changed, `ping`; ends with the game."""
     async for event in _follow(table):
         yield event
 
@@ -133,15 +135,17 @@ async def _follow(table: Table) -> AsyncIterator[ServerSentEvent]:
     told = None
 
     def has_changed() -> bool:
-        return telling.game_state(table) != told
+        return table.gone or telling.game_state(table) != told
 
-    while True:
+    while not table.gone:  # who connects again gets the table that took its place
         now = telling.game_state(table)
         if now == told:
             yield ServerSentEvent(event="ping", data={})
         else:
             told = now
             yield ServerSentEvent(event="game", data=now)
+        if now.over:
+            return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PING), table.changed:
                 # It may have changed while the last event was being sent.

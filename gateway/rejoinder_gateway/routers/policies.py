@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from rejoinder_gateway import exports
-from rejoinder_gateway.context import Here, TheRun, context
+from rejoinder_gateway.context import Here, Stream, TheRun, context
 from rejoinder_gateway.lookup import look_up
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.schemas import (
@@ -104,6 +104,7 @@ async def policy(request: Request) -> Response:
 @router.get(
     "/policy-file",
     response_class=StreamingResponse,
+    dependencies=[Stream],
     responses={
         200: {
             "model": PolicyFile,

@@ -26,8 +26,9 @@ router = APIRouter(prefix="/runs", tags=["runs"])
 
 PING = 15.0  # seconds between two signs of life
 _LOOK = 0.5  # seconds between two looks at the run directory
-# Of what a worker says about itself; where it runs is nobody's business.
+# What is told of a worker and of a session; their machines and names are nobody's business.
 _WORKER_FIELDS = ("games", "leases", "evaluations", "busy_seconds", "up_seconds")
+_SESSION_FIELDS = ("from_game", "time", "rejoinder", "kernel", "commit")
 
 
 @router.get("")
@@ -43,7 +44,10 @@ async def run(here: Here, run: TheRun) -> RunDetail:
         **dict(summary(run)),
         config=run.directory.config.model_dump(mode="json"),
         digest=await _digest(here.library, run),
-        provenance=run.directory.sessions(),
+        provenance=[
+            {field: session[field] for field in _SESSION_FIELDS if field in session}
+            for session in run.directory.sessions()
+        ],
     )
 
 
@@ -66,7 +70,7 @@ async def events(run: TheRun) -> AsyncIterator[ServerSentEvent]:
 @router.post("/{run}/stop", status_code=202, dependencies=[Admin])
 async def stop(run: TheRun) -> Accepted:
     """Ask the trainer to write a checkpoint and stop."""
-    if not run.directory.standing()["alive"]:
+    if not run.standing()["alive"]:
         raise Problem(409, "Not training", "nobody is training this run now")
     run.directory.request_stop()
     return Accepted(status="stopping")
@@ -75,7 +79,8 @@ async def stop(run: TheRun) -> Accepted:
 def summary(run: Run) -> RunSummary:
     """By what the trainer last said, and where it said nothing by what it wrote."""
     config = run.directory.config
-    said: dict[str, Any] = run.directory.standing()
+    said = run.standing()
+    running = said["state"] == "running"
     latest: dict[str, Any] = next(iter(run.metrics()[-1:]), {})
     rated: dict[str, Any] = next((r for r in reversed(run.metrics()) if r.get("win_rates")), {})
     return RunSummary(
@@ -88,18 +93,29 @@ def summary(run: Run) -> RunSummary:
         alive=said["alive"],
         games=said["games"],
         target=said["target"],
-        games_per_second=said.get("games_per_second") if said["alive"] else None,
-        seconds_left=said.get("seconds_left") if said["alive"] else None,
+        games_per_second=said.get("games_per_second") if running else None,
+        seconds_left=said.get("seconds_left") if running else None,
         version=said.get("version", said["games"] // config.batch),
         mer=said.get("mer", latest.get("mer")),
         win_rates=said.get("win_rates") or rated.get("win_rates", {}),
         infosets=said.get("infosets", latest.get("infosets")),
-        workers={
-            name: {field: about[field] for field in _WORKER_FIELDS if field in about}
-            for name, about in said.get("workers", {}).items()
-        },
+        workers=[_figures(about) for about in said.get("workers", {}).values()],
         snapshots=run.checkpoints(),
+        checkpointed=_checkpointed(run),
     )
+
+
+def _checkpointed(run: Run) -> float | None:
+    try:
+        return (run.directory.path / "checkpoints").stat().st_mtime
+    except OSError:
+        return None
+
+
+def _figures(about: Any) -> dict[str, float]:
+    """Of a worker; it may have said anything."""
+    told = about if isinstance(about, dict) else {}
+    return {f: told[f] for f in _WORKER_FIELDS if isinstance(told.get(f), int | float)}
 
 
 async def _digest(library: Library, run: Run) -> str | None:
@@ -112,17 +128,18 @@ async def _digest(library: Library, run: Run) -> str | None:
 async def _follow(run: Run) -> AsyncIterator[ServerSentEvent]:
     """What changes, at most twice a second, for as long as anybody listens."""
     told: RunSummary | None = None
-    records = {r["games"]: dict(r) for r in run.metrics()}  # the listener can ask for those
+    records = run.metrics()  # the listener can ask for those
     pinged = time.monotonic()
     while True:
         now = summary(run)
         if now != told:
             told = now
             yield ServerSentEvent(event="status", data=now)
-        for record in run.metrics():
-            if records.get(record["games"]) != record:  # new, or its win rates have come
-                records[record["games"]] = dict(record)
-                yield ServerSentEvent(event="record", data=record)
+        if (newest := run.metrics()) is not records:
+            before, records = {r["games"]: r for r in records}, newest
+            for record in newest:
+                if before.get(record["games"]) != record:  # new, or its win rates have come
+                    yield ServerSentEvent(event="record", data=record)
         if time.monotonic() - pinged >= PING:
             pinged = time.monotonic()
             yield ServerSentEvent(event="ping", data={})

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from importlib import metadata
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
-from sqlalchemy import text
-from sqlalchemy.exc import SQLAlchemyError
 
 from rejoinder.evaluate.agents import opponents
 from rejoinder.games import GAMES, game_names
 from rejoinder.games.base import Game
 from rejoinder_gateway.context import Here
-from rejoinder_gateway.problems import note
 from rejoinder_gateway.schemas import (
     About,
     AbstractionInfo,
@@ -37,13 +33,7 @@ async def healthz() -> Status:
 @probes.get("/readyz", responses={503: {"model": Readiness}})
 async def readyz(here: Here, response: Response) -> Readiness:
     """Everything that it needs is there."""
-    checks = {"database": "ok", "runs": "ok", "kernels": here.kernels.state}
-    try:
-        await here.store.do(lambda db: db.execute(text("SELECT 1")).scalar())
-    except SQLAlchemyError as error:
-        checks["database"] = f"cannot be used; the log has more under {note(error)}"
-    if not os.access(here.library.folder, os.R_OK | os.X_OK):
-        checks["runs"] = "the folder of the runs cannot be read"
+    checks = await here.health.checks()
     ready = all(said == "ok" for said in checks.values())
     response.status_code = 200 if ready else 503
     return Readiness(status="ready" if ready else "not ready", checks=checks)
@@ -74,6 +64,9 @@ async def about(here: Here) -> About:
             "requests_at_once": settings.burst,
             "new_games_per_minute": settings.new_games,
             "games_under_way": settings.max_games,
+            "your_games_under_way": settings.max_games_each,
+            "streams": settings.max_streams,
+            "your_streams": settings.max_streams_each,
         },
     )
 

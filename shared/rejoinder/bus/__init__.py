@@ -23,84 +23,36 @@ so an abandoned run leaves nothing behind; `clean` removes one at once.
 from __future__ import annotations
 
 import json
-import math
 import os
-import random
 import secrets
 import socket
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple
 
 import msgpack
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 from rq import Queue
 from rq.job import Job, JobStatus
 from rq.utils import now, utcformat
 
+from rejoinder.bus.connection import Client
 from rejoinder.ledger import SnapshotId
 
-Client: TypeAlias = Any  # a redis.Redis, whose answers have no useful types
+__all__ = ["LEARNER_TTL", "Bus", "Flushed", "Order", "Packed", "job_name", "runs"]
 
 PREFIX = "rejoinder"
 KEPT = 7 * 24 * 3600  # seconds that an unused key stays
 LEARNER_TTL = 3  # seconds after which a learner that stopped beating is taken for dead
 WORKER_TTL = 6  # the same for a worker
-BLOCK = 1.0  # seconds that a blocking read waits at most
 TAKE_LEASE = "rejoinder_worker.job.take_lease"  # what RQ calls a lease's function
 
 _GROUP, _CONSUMER, _FIELD = "learner", "learner", b"m"
-_SOCKET_TIMEOUT = 10.0  # longer than any blocking read
 _FLUSH_BYTES = 8 * 2**20  # of a pipeline that writes a big snapshot
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0  # seconds, after a connection was lost
-_OLDEST_SERVER = (6, 2)
-
-# What a client sees when the server is away, starting, full, read-only or otherwise unwilling. It
-# may pass, so one tries again; see `Backoff` for what does not.
-LOST = (redis.RedisError,)
-_FOR_GOOD = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
-
-
-class BusError(OSError):
-    """A server that cannot be used; the message is one line that says which and why."""
-
-    exit_code = 4
 
 
 class Flushed(Exception):
     """The server has lost what the learner had put there."""
-
-
-class Backoff:
-    """Pauses of random length, twice as long each time, so that clients do not all come at once."""
-
-    def __init__(self, report: Callable[[str], None], patience: float = math.inf) -> None:
-        self._report = report
-        self._patience = patience  # seconds
-        self.reset()
-
-    def reset(self) -> None:
-        """The server is back."""
-        self._pause = _FIRST_PAUSE
-        self._since: float | None = None
-
-    def wait(self, error: BaseException) -> bool:
-        """Pause; False once the server has been away for too long, or refuses us for good."""
-        now = time.monotonic()
-        if isinstance(error, _FOR_GOOD):
-            return False
-        if self._since is None:
-            self._since = now
-            self._report(f"the Redis server cannot be used now, trying again: {error}")
-        if now - self._since > self._patience:
-            return False
-        time.sleep(self._pause * random.uniform(0.5, 1.5))
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        return True
 
 
 class Packed:
@@ -122,52 +74,6 @@ class Order(NamedTuple):
     message: bytes
     label: str
     urgent: bool = False  # ahead of the others
-
-
-def connect(url: str) -> Client:
-    """A client for the server at `url`, which has answered."""
-    where = shown(url)
-    over_tcp = {} if url.startswith("unix:") else {"socket_keepalive": True}
-    try:
-        client = redis.Redis.from_url(
-            url,
-            protocol=2,
-            socket_timeout=_SOCKET_TIMEOUT,
-            socket_connect_timeout=5.0,
-            retry=Retry(NoBackoff(), 0),
-            **over_tcp,
-        )
-        client.connection_pool.make_connection()
-    except (ValueError, TypeError, AttributeError):
-        # What the error says may quote a part of the password.
-        wrong = BusError(
-            f"{where} is not the URL of a Redis server; "
-            "write redis://, rediss:// (TLS) or unix://, with % codes for special signs"
-        )
-        wrong.exit_code = 2
-        raise wrong from None
-    try:
-        version = client.info("server")["redis_version"]
-    except (*_FOR_GOOD, redis.ResponseError) as error:
-        raise BusError(f"the Redis server at {where} refuses us: {error}") from None
-    except (redis.RedisError, OSError) as error:
-        raise BusError(f"no Redis server answers at {where}: {error}") from None
-    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST_SERVER:
-        raise BusError(f"the server at {where} is Redis {version}; 6.2 or newer is needed")
-    return client
-
-
-def shown(url: str) -> str:
-    """The URL without what is secret in it."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return "the given URL"
-    if "://" not in url:
-        return url.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
 def job_name(run: str, rest: str) -> str:
@@ -197,6 +103,7 @@ class Bus:
         self.client = client
         self.run = run
         self.queue = Queue(f"{PREFIX}-{run}", connection=client, serializer=Packed)
+        self._lists = (self.queue.key, self.queue.intermediate_queue_key)
         self._lease_fields = _fields_of_a_lease(self.queue)
         self._token = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(8)}"
         self._backlog = True  # what was read and not acknowledged comes first
@@ -275,8 +182,7 @@ class Bus:
         """Say how the run stands, and keep what must last as long as somebody says so."""
         pipeline = self.client.pipeline(transaction=False)
         pipeline.set(self._key("status"), json.dumps(status), ex=KEPT)
-        lists = (self.queue.key, self.queue.intermediate_queue_key)
-        for key in (*map(self._key, ("run", "deltas", "banned")), *lists):
+        for key in (*map(self._key, ("run", "deltas", "banned")), *self._lists):
             pipeline.expire(key, KEPT)
         pipeline.execute()
 
@@ -388,9 +294,8 @@ class Bus:
 
     def withdraw_all(self) -> None:
         """Forget every lease, taken or not: those of a learner that is gone."""
-        lists = (self.queue.key, self.queue.intermediate_queue_key)
-        jobs = [job for key in lists for job in self.client.lrange(key, 0, -1)]
-        self.client.delete(*lists, *(Job.key_for(_text(job)) for job in jobs))
+        jobs = [job for key in self._lists for job in self.client.lrange(key, 0, -1)]
+        self.client.delete(*self._lists, *(Job.key_for(_text(job)) for job in jobs))
 
     # What workers send
 
@@ -404,7 +309,7 @@ class Bus:
         pipeline.execute()
 
     def _finish(self, pipeline: Any, job: str) -> None:
-        pipeline.lrem(f"{self.queue.key}:intermediate", 1, job)
+        pipeline.lrem(self.queue.intermediate_queue_key, 1, job)
         pipeline.delete(Job.key_for(job))
 
     def receive(self, seconds: float, count: int = 64) -> list[bytes]:

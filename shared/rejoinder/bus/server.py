@@ -15,13 +15,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from rejoinder.bus import BusError
+from rejoinder.bus.connection import BusError
 
 _SOCKET_LENGTH = 100  # systems allow a little more
 _PATIENCE = 10.0  # seconds until a server must answer
@@ -46,12 +45,7 @@ class EmbeddedServer:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property

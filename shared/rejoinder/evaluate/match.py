@@ -177,4 +177,5 @@ def _wilson(rate: float, n: float) -> tuple[float, float]:
     z2 = _Z_95**2
     centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = _Z_95 * math.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    low = max(0.0, centre - half) if rate > 0.0 else 0.0  # the ends exactly, not but for rounding
+    return low, min(1.0, centre + half) if rate < 1.0 else 1.0

@@ -43,6 +43,7 @@ class Abstraction:
     describe: Callable[[int], JsonDict]  # infoset key → what it says
     clamps: Clamps = NO_CLAMPS
     meaning: Callable[[States, int], int] | None = None  # legal move → the action it counts as
+    responses: int = 0  # mask of the actions that exist in response phases alone
 
 
 @dataclass(frozen=True)
@@ -82,13 +83,19 @@ class Game:
         return self.abstractions[min(1, len(self.abstractions) - 1)]
 
 
-def concrete(moves: tuple[str, ...], clamps: Clamps = NO_CLAMPS) -> Abstraction:
+def concrete(
+    moves: tuple[str, ...],
+    clamps: Clamps = NO_CLAMPS,
+    responses: int = 0,
+    describe: Callable[[int], JsonDict] = lambda key: {"key": f"{key:016x}"},
+) -> Abstraction:
     """The abstraction that abstracts nothing."""
     return Abstraction(
         name="none",
         number=CONCRETE,
         actions=moves,
         identifier=lambda key: f"{key:016x}",
-        describe=lambda key: {"key": f"{key:016x}"},
+        describe=describe,
         clamps=clamps,
+        responses=responses,
     )

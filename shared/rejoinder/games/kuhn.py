@@ -170,6 +170,12 @@ MOVES = ("pass", "bet")
 CARD_NAMES = ("J", "Q", "K")
 
 
+def describe(key: int) -> dict[str, Any]:
+    """What an infoset key says."""
+    moves = [MOVES[key >> 2 + k & 1] for k in range(key >> 5 & 7)]
+    return {"player": key >> 8, "card": CARD_NAMES[key & 3], "moves": moves}
+
+
 def template(rules: Rules) -> States:
     return np.zeros(1, STATE)
 
@@ -207,7 +213,7 @@ GAME = Game(
     dtype=STATE,
     moves=MOVES,
     outcomes=CARD_NAMES,
-    abstractions=(concrete(MOVES),),
+    abstractions=(concrete(MOVES, describe=describe),),
     configurations={"standard": Rules()},
     template=template,
     view=view,

@@ -224,6 +224,18 @@ MOVES = ("fold", "call", "raise")
 CARD_NAMES = ("J♠", "J♥", "Q♠", "Q♥", "K♠", "K♥")
 
 
+def describe(key: int) -> dict[str, Any]:
+    """What an infoset key says."""
+    history, public = key >> 8, key >> 1 & 7
+    told = [MOVES[(history >> shift & 3) - 1] for shift in range(0, history.bit_length(), 2)]
+    return {
+        "player": key & 1,
+        "card": CARD_NAMES[key >> 4 & 15],
+        "public_card": CARD_NAMES[public - 1] if public else None,
+        "moves": told[::-1],
+    }
+
+
 def template(rules: Rules) -> States:
     return np.zeros(1, STATE)
 
@@ -267,7 +279,7 @@ GAME = Game(
     dtype=STATE,
     moves=MOVES,
     outcomes=CARD_NAMES,
-    abstractions=(concrete(MOVES),),
+    abstractions=(concrete(MOVES, describe=describe),),
     configurations={"standard": Rules()},
     template=template,
     view=view,

@@ -34,15 +34,25 @@ export async function request(path, { method = "GET", body, secret } = {}) {
   if (secret) headers.Authorization = `Bearer ${secret}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
+  let text;
   try {
     response = await fetch(API + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    text = await response.text();
   } catch {
     lose();
     throw new ConnectionLost();
   }
-  if (response.ok) return response.json();
-  const problem = await response.json().catch(() => ({}));
-  throw new ApiError({ ...problem, status: response.status });
+  if (response.ok) return JSON.parse(text);
+  throw new ApiError({ ...problemIn(text), status: response.status });
+}
+
+/** @param {string} text */
+function problemIn(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {}; // a proxy's own words
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Charts by Plotly, in the page's colours. Plotly is loaded when the first one is drawn. */
 
-import { h } from "./ui.js";
+import { fill, h } from "./ui.js";
 
 /** @type {Promise<any>|null} */
 let plotly = null;
@@ -28,7 +28,8 @@ const SERIES = [
   light("#6a3fb0", "#c3a4ff"),
   light("#0f7285", "#6fd0e3"),
 ];
-const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+/** Plotly's names, and what they are in SVG. @type {Record<string, string>} */
+const DASHES = { solid: "none", dash: "6 4", dot: "2 3", dashdot: "6 3 2 3", longdash: "10 4", longdashdot: "10 3 2 3" };
 
 /**
  * A figure with a heading and a chart.
@@ -38,7 +39,10 @@ const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 export function figure(title, about) {
   const place = h("div", { class: "chart", role: "img", "aria-label": `${title}. ${about}` });
   const summary = h("p", { class: "chart__summary" });
-  const element = h("figure", { class: "panel figure" }, h("figcaption", {}, h("h2", { text: title }), h("p", { class: "hint", text: about })), place, summary);
+  const heading = h("h2", { text: title });
+  const hint = h("p", { class: "hint", text: about });
+  const legend = h("ul", { class: "legend", "aria-hidden": "true" });
+  const element = h("figure", { class: "panel figure" }, h("figcaption", {}, heading, hint), place, legend, summary);
   /** @type {{traces: (colours: Colours) => any[], layout: any}|null} */
   let last = null;
   let painting = false;
@@ -52,7 +56,9 @@ export function figure(title, about) {
       const Plotly = await library();
       while (stale && last && place.isConnected) {
         stale = false;
-        await Plotly.react(place, last.traces(colours()), layout(last.layout), CONFIG);
+        const traces = last.traces(colours());
+        fill(legend, ...legendOf(traces));
+        await Plotly.react(place, traces, layout(last.layout), CONFIG);
       }
     } catch (error) {
       place.textContent = error instanceof Error ? error.message : String(error);
@@ -62,6 +68,12 @@ export function figure(title, about) {
 
   return {
     element,
+    /** @param {string} newTitle @param {string} newAbout */
+    name(newTitle, newAbout) {
+      heading.textContent = newTitle;
+      hint.textContent = newAbout;
+      place.setAttribute("aria-label", `${newTitle}. ${newAbout}`);
+    },
     /**
      * @param {(colours: Colours) => any[]} traces
      * @param {any} given more of the layout
@@ -83,12 +95,30 @@ const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" }
 
 /** @returns {Colours} */
 function colours() {
+  const dashes = Object.keys(DASHES);
   return {
-    line: (k) => ({ color: resolved(SERIES[k % SERIES.length]), dash: DASHES[(k + Math.floor(k / SERIES.length)) % DASHES.length], width: 2 }),
+    line: (k) => ({ color: resolved(SERIES[k % SERIES.length]), dash: dashes[(k + Math.floor(k / SERIES.length)) % dashes.length], width: 2 }),
     band: (k) => resolved(`color-mix(in srgb, ${SERIES[k % SERIES.length]} 18%, transparent)`),
     ink: resolved("var(--ink)"),
   };
 }
+
+/** The lines by name, where there are several. @param {any[]} traces */
+function legendOf(traces) {
+  const named = traces.filter(({ name }) => name);
+  return named.length > 1 ? named.map(({ name, line }) => h("li", {}, sample(line), name)) : [];
+}
+
+/** A piece of a line. @param {{color: string, dash: string, width: number}} line */
+function sample({ color, dash, width }) {
+  const drawing = document.createElementNS(SVG, "svg");
+  const line = document.createElementNS(SVG, "line");
+  for (const [name, value] of Object.entries({ width: 28, height: 8 })) drawing.setAttribute(name, String(value));
+  for (const [name, value] of Object.entries({ x1: 0, x2: 28, y1: 4, y2: 4, stroke: color, "stroke-width": width, "stroke-dasharray": DASHES[dash] })) line.setAttribute(name, String(value));
+  drawing.append(line);
+  return drawing;
+}
+const SVG = "http://www.w3.org/2000/svg";
 
 /** @param {any} given */
 function layout(given) {
@@ -101,7 +131,7 @@ function layout(given) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, color: ink, size: 12 },
-    legend: { orientation: "h", y: -0.22, x: 0, font: { size: 12 } },
+    showlegend: false, // `legendOf` makes one that wraps on a narrow screen
     hovermode: "x unified",
     hoverlabel: { bgcolor: resolved("var(--surface)"), bordercolor: line, font: { color: resolved("var(--ink)") } },
     ...given,

@@ -8,7 +8,8 @@
 
 import { infosets as readInfosets, runs as readRuns } from "./api.js";
 import { onRecovery } from "./connection.js";
-import { comparison, describe, infosetDetail } from "./policy_detail.js";
+import { describe, examples } from "./infoset_words.js";
+import { comparison, infosetDetail } from "./policy_detail.js";
 import { address, noteInAddress } from "./router.js";
 import { announce, count, empty, failure, field, fill, h, loading, number, select } from "./ui.js";
 
@@ -29,10 +30,13 @@ export function policyView(main, route) {
   async function begin() {
     fill(main, loading("the runs"));
     try {
-      const found = (await readRuns()).filter((/** @type {any} */ run) => run.snapshots.length);
+      const all = await readRuns();
       if (left) return;
+      const found = all.filter((/** @type {any} */ run) => run.snapshots.length);
+      const wanted = route.argument ?? route.query.get("run");
+      if (wanted && !found.some((/** @type {any} */ run) => run.name === wanted)) return fill(main, notFound(wanted, all));
       if (!found.length) return fill(main, empty("No policy yet", "A run shows its policy here once it has written its first checkpoint.", h("code", { text: "rejoinder train paper" })));
-      browser = new Browser(main, found, route);
+      browser = new Browser(main, found, wanted ?? found[0].name, route.query);
       browser.begin();
     } catch (error) {
       if (!left) fill(main, failure(error, begin));
@@ -53,13 +57,13 @@ class Browser {
   /**
    * @param {HTMLElement} main
    * @param {any[]} runs
-   * @param {import("./router.js").Route} route
+   * @param {string} name of the run to show
+   * @param {URLSearchParams} query
    */
-  constructor(main, runs, route) {
+  constructor(main, runs, name, query) {
     this.main = main;
     this.runs = runs;
-    const { query } = route;
-    this.run = runs.find((run) => run.name === route.argument) ?? runs[0];
+    this.run = runs.find((run) => run.name === name);
     this.chosen = {
       snapshot: query.get("snapshot") ?? "",
       search: query.get("search") ?? "",
@@ -68,7 +72,9 @@ class Browser {
       offset: 0,
     };
     this.infoset = query.get("infoset");
-    this.other = { run: query.get("run2") ?? "", snapshot: query.get("snapshot2") ?? "" };
+    const other = this.comparable().find((run) => run.name === query.get("run2"));
+    this.other = { run: other?.name ?? "", snapshot: query.get("snapshot2") ?? "" };
+    this.search = /** @type {HTMLInputElement} */ (h("input", { type: "search", value: this.chosen.search, oninput: () => this.type({ search: this.search.value }) }));
     this.results = h("section", { class: "infosets", "aria-label": "Infosets" });
     this.detail = h("section", { class: "detail", "aria-label": "The infoset" });
     this.asked = 0; // lists asked for; only the last answer counts
@@ -94,14 +100,14 @@ class Browser {
   }
 
   controls() {
-    const search = /** @type {HTMLInputElement} */ (h("input", { type: "search", value: this.chosen.search, placeholder: "complete property set, streak_index=1, 0@Intent…", oninput: () => this.type({ search: search.value }) }));
+    const [newest, ...older] = snapshotOptions(this.run); // the newest is what it is when it is asked for
     const least = /** @type {HTMLInputElement} */ (h("input", { type: "number", min: 0, step: 1, value: this.chosen.min_visits, placeholder: "0", oninput: () => this.type({ min_visits: least.value }) }));
     return h(
       "div",
       { class: "panel controls", role: "search", "aria-label": "Infosets" },
       field("Run", select(this.runs.map(({ name }) => ({ value: name, text: name })), this.run.name, (name) => (location.hash = address("policy", name)))),
-      field("Snapshot", select(snapshotOptions(this.run), this.chosen.snapshot, (snapshot) => this.change({ snapshot }), { id: "snapshot" })),
-      h("div", { class: "controls__wide" }, field("Search", search)),
+      field("Snapshot", select([{ ...newest, value: "" }, ...older], this.chosen.snapshot, (snapshot) => this.change({ snapshot }), { id: "snapshot" })),
+      h("div", { class: "controls__wide" }, field("Search", this.search)),
       field("Updates, at least", least),
       field("Order", select(SORTS, this.chosen.sort, (sort) => this.change({ sort }))),
     );
@@ -129,12 +135,22 @@ class Browser {
     try {
       const page = await readInfosets(this.run.name, { ...this.chosen, search, order: sort === "identifier" ? "asc" : "desc", limit: PAGE });
       if (asked !== this.asked) return;
-      fill(this.results, page.total ? this.page(page) : empty("Nothing matches", "Search for an action, a field like streak_index=1, or a part of an identifier."));
       announce(`${count(page.total, "infoset")} found`);
-      if (!this.infoset && page.infosets.length) this.choose(page.infosets[0].identifier);
+      if (!page.total) return this.nothing();
+      fill(this.results, this.page(page));
+      this.search.placeholder ||= examples(page.infosets[0]);
+      if (!this.infoset) this.choose(page.infosets[0].identifier);
     } catch (error) {
       if (asked === this.asked) fill(this.results, failure(error, () => this.list()));
     }
+  }
+
+  nothing() {
+    this.infoset = null;
+    this.looked += 1; // a look that is under way is for nothing
+    noteInAddress({ infoset: null });
+    fill(this.results, empty("Nothing matches", `Search for an action, a field with its value, or a part of an identifier${this.search.placeholder ? `, like: ${this.search.placeholder}` : ""}.`));
+    fill(this.detail);
   }
 
   /** @param {{total: number, offset: number, infosets: Infoset[]}} page */
@@ -149,15 +165,15 @@ class Browser {
       h(
         "div",
         { class: "buttons" },
-        h("button", { class: "button button--small", type: "button", "data-key": "back", disabled: offset === 0, onclick: () => turn(Math.max(0, offset - PAGE)), text: "Back" }),
-        h("button", { class: "button button--small", type: "button", "data-key": "on", disabled: offset + infosets.length >= total, onclick: () => turn(offset + PAGE), text: "On" }),
+        h("button", { class: "button button--small", type: "button", "data-key": "previous", disabled: offset === 0, onclick: () => turn(Math.max(0, offset - PAGE)), text: "Previous page" }),
+        h("button", { class: "button button--small", type: "button", "data-key": "next", disabled: offset + infosets.length >= total, onclick: () => turn(offset + PAGE), text: "Next page" }),
       ),
     );
   }
 
   /** @param {Infoset} infoset */
   row(infoset) {
-    const { title, text } = describe(infoset);
+    const { title, facts, text } = describe(infoset);
     return h(
       "li",
       {},
@@ -166,6 +182,7 @@ class Browser {
         { class: "infoset", type: "button", "data-key": infoset.identifier, "data-infoset": infoset.identifier, "aria-current": infoset.identifier === this.infoset ? "true" : null, onclick: () => this.choose(infoset.identifier) },
         h("span", { class: "infoset__title", text: title }),
         h("span", { class: "infoset__visits", text: count(infoset.visits, "update") }),
+        facts.length ? h("span", { class: "infoset__facts", text: facts.map(({ name, value }) => `${name}: ${value}`).join(" · ") }) : null,
         h("span", { class: "infoset__text", text }),
         h("span", { class: "shares", "aria-hidden": "true" }, ...infoset.actions.map(({ average }, k) => h("i", { style: { "--share": average, "--tone": k } }))),
       ),
@@ -193,23 +210,34 @@ class Browser {
   async look() {
     if (!this.infoset) return;
     const looked = (this.looked += 1);
+    const snapshot = this.other.snapshot || this.usualOther();
     if (!this.detail.childElementCount) fill(this.detail, loading("the infoset"));
     try {
       const [one, two] = await Promise.all([
         this.find(this.run.name, this.chosen.snapshot),
-        this.other.run ? this.find(this.other.run, this.other.snapshot) : null,
+        this.other.run ? this.find(this.other.run, snapshot) : null,
       ]);
       if (looked !== this.looked) return;
-      const name = (/** @type {string} */ run, /** @type {Infoset|null} */ found, /** @type {string} */ snapshot) => `${run}, ${found ? number(found.snapshot) : snapshot || "newest"} games`;
-      fill(
-        this.detail,
-        h("div", { class: "panel detail__panel" }, this.compareControls(), this.other.run
-          ? comparison({ name: name(this.run.name, one, this.chosen.snapshot), infoset: one }, { name: name(this.other.run, two, this.other.snapshot), infoset: two })
-          : one ? infosetDetail(one) : empty("Not met", "This snapshot does not know the infoset yet. Another one may.")),
-      );
+      const shown = this.other.run ? comparison(...this.inOrder(one, { infoset: two, snapshot })) : one ? infosetDetail(one) : empty("Not met", "This snapshot does not know the infoset yet. Another one may.");
+      fill(this.detail, h("div", { class: "panel detail__panel" }, this.compareControls(snapshot), shown));
     } catch (error) {
       if (looked === this.looked) fill(this.detail, failure(error, () => this.look()));
     }
+  }
+
+  /**
+   * Both sides with their names; of one run the earlier snapshot is on the left.
+   * @param {Infoset|null} one
+   * @param {{infoset: Infoset|null, snapshot: string}} other
+   * @returns {[{name: string, infoset: Infoset|null}, {name: string, infoset: Infoset|null}]}
+   */
+  inOrder(one, other) {
+    const games = (/** @type {any} */ run, /** @type {string} */ snapshot) => Number(snapshot || run.snapshots.at(-1));
+    const mine = games(this.run, this.chosen.snapshot);
+    const theirs = games(this.runs.find(({ name }) => name === this.other.run), other.snapshot);
+    const left = { name: `${this.run.name}, ${count(mine, "game")}`, infoset: one };
+    const right = { name: `${this.other.run}, ${count(theirs, "game")}`, infoset: other.infoset };
+    return this.other.run === this.run.name && theirs < mine ? [right, left] : [left, right];
   }
 
   /** @param {string} run @param {string} snapshot @returns {Promise<Infoset|null>} null: not met there */
@@ -219,20 +247,44 @@ class Browser {
     return infosets.find(({ identifier }) => identifier === this.infoset) ?? null;
   }
 
-  compareControls() {
-    const comparable = this.runs.filter(({ game, abstraction }) => game === this.run.game && abstraction === this.run.abstraction);
-    const other = comparable.find(({ name }) => name === this.other.run);
+  /** The runs that have the same infosets. */
+  comparable() {
+    const { name: own, game, abstraction } = this.run;
+    return this.runs.filter((run) => run.game === game && run.abstraction === abstraction && (run.name !== own || run.snapshots.length > 1));
+  }
+
+  /** The snapshot to compare with if none was chosen: another one of this run, or the newest of another. */
+  usualOther() {
+    const other = this.comparable().find(({ name }) => name === this.other.run);
+    if (!other) return "";
+    const [first, newest] = [other.snapshots[0], other.snapshots.at(-1)];
+    return String(other.name === this.run.name && first !== Number(this.chosen.snapshot) ? first : newest);
+  }
+
+  /** @param {string} snapshot of the other run */
+  compareControls(snapshot) {
+    const others = this.comparable();
+    const other = others.find(({ name }) => name === this.other.run);
     return h(
       "div",
       { class: "controls controls--compare" },
-      field("Compare with", select([{ value: "", text: "Nothing" }, ...comparable.map(({ name }) => ({ value: name, text: name }))], this.other.run, (run) => this.compare({ run, snapshot: "" }), { id: "compare-run" })),
-      other ? field("Its snapshot", select(snapshotOptions(other), this.other.snapshot, (snapshot) => this.compare({ snapshot }), { id: "compare-snapshot" })) : null,
+      field("Compare with", select([{ value: "", text: "Nothing" }, ...others.map(({ name }) => ({ value: name, text: name }))], this.other.run, (run) => this.compare({ run, snapshot: "" }), { id: "compare-run" })),
+      other ? field("Its snapshot", select(snapshotOptions(other), snapshot, (chosen) => this.compare({ snapshot: chosen }), { id: "compare-snapshot" })) : null,
     );
   }
 }
 
+/** @param {string} name @param {any[]} runs */
+function notFound(name, runs) {
+  const waits = runs.some((run) => run.name === name);
+  return empty(
+    waits ? "No policy yet" : "No such run",
+    waits ? `The run ${name} has not written a checkpoint yet.` : `There is no run called ${name} here.`,
+    h("a", { class: "button", href: "#/policy", text: "All policies" }),
+  );
+}
+
 /** Newest first. @param {any} run */
 function snapshotOptions({ snapshots }) {
-  const [newest, ...older] = snapshots.toReversed();
-  return [{ value: "", text: `Newest (${number(newest)})` }, ...older.map((/** @type {number} */ games) => ({ value: String(games), text: count(games, "game") }))];
+  return snapshots.toReversed().map((/** @type {number} */ games, /** @type {number} */ k) => ({ value: String(games), text: k ? count(games, "game") : `Newest (${number(games)})` }));
 }

@@ -4,17 +4,8 @@
  * @typedef {import("./policy.js").Infoset} Infoset
  */
 
-import { bar, count, h, number, percent, readable } from "./ui.js";
-
-/**
- * An infoset in words: where, and what can be done there.
- * @param {Infoset} infoset
- */
-export function describe({ description, actions, key }) {
-  const known = typeof description.player === "number";
-  const where = known ? `Seat ${description.player}${typeof description.streak_index === "number" ? `, play ${description.streak_index + 1}` : ""}` : `Key ${key}`;
-  return { title: where, text: actions.map(({ name }) => readable(name)).join(" · ") };
-}
+import { describe } from "./infoset_words.js";
+import { bar, count, h, number, percent, readable, signed } from "./ui.js";
 
 /** @param {Infoset} infoset */
 export function infosetDetail(infoset) {
@@ -39,14 +30,13 @@ export function comparison(one, two) {
 
 /** @param {Infoset} infoset */
 function head(infoset) {
-  const { title } = describe(infoset);
-  const told = Object.entries(infoset.description).filter(([name, value]) => !["actions", "player", "streak_index", "key"].includes(name) && says(value));
+  const { title, facts } = describe(infoset);
   return h(
     "header",
     { class: "detail__head" },
     h("h2", { text: title }),
     h("code", { text: infoset.identifier }),
-    told.length ? h("dl", { class: "pairs" }, ...told.map(([name, value]) => h("div", {}, h("dt", { text: readable(name) }), h("dd", { text: Array.isArray(value) ? value.join(", ") : String(value) })))) : null,
+    facts.length ? h("dl", { class: "pairs" }, ...facts.map(({ name, value }) => h("div", {}, h("dt", { text: name }), h("dd", { text: value })))) : null,
   );
 }
 
@@ -71,7 +61,7 @@ function policyTable({ actions }) {
           { class: "policy__bars" },
           measure("Latest", percent(latest), bar(latest)),
           measure("Average", percent(average), bar(average)),
-          measure("Regret", signed(regret), h("span", { class: `signed signed--${regret < 0 ? "below" : "above"}`, "aria-hidden": "true", style: { "--share": Math.abs(regret) / largest } }, h("i"))),
+          measure("Regret", signed(regret, 3), h("span", { class: `signed signed--${regret < 0 ? "below" : "above"}`, "aria-hidden": "true", style: { "--share": Math.abs(regret) / largest } }, h("i"))),
         ),
       ),
     ),
@@ -90,13 +80,7 @@ function differences(one, two) {
   return h(
     "section",
     { class: "detail__differences" },
-    h("h3", { text: "Average policy, from left to right" }),
+    h("h3", { text: "Change of the average policy, from left to right" }),
     h("ul", {}, ...rows.map(({ name, change }) => h("li", {}, h("span", { text: readable(name) }), h("strong", { text: `${change > 0.0005 ? "+" : change < -0.0005 ? "−" : "±"}${number(Math.abs(change * 100), 1)} points` })))),
   );
 }
-
-/** @param {number} value */
-const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
-
-/** Whether a field says anything: zeros are what an abstraction leaves out. @param {any} value */
-const says = (value) => (Array.isArray(value) ? value.some(Boolean) : Boolean(value));

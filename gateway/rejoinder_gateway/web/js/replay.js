@@ -7,12 +7,12 @@
  */
 
 import { ApiError, gameApi } from "./api.js";
-import { tell } from "./play/deal_events.js";
+import { cardName, tell } from "./play/deal_events.js";
 import { dealTable } from "./play/deal_table.js";
 import { viewPanels } from "./play/generic_table.js";
 import { address, noteInAddress } from "./router.js";
 import { games } from "./store.js";
-import { announce, bars, count, empty, failure, fill, h, loading, readable, shortTitle } from "./ui.js";
+import { announce, bars, count, empty, failure, fill, h, loading, moment, readable, shortTitle } from "./ui.js";
 
 const PLAY_PACE = 1100; // milliseconds a step
 
@@ -70,7 +70,7 @@ function list() {
           { class: "panel run" },
           h("div", { class: "run__head" }, h("h2", {}, h("a", { href: address("replay", id), text: game.title })), h("span", { class: game.outcome === "won" ? "tag tag--live" : "tag", text: words[game.outcome ?? ""] ?? game.outcome })),
           h("p", { class: "hint", text: `Against ${game.opponent}` }),
-          h("p", { class: "hint" }, h("time", { datetime: game.begun, text: new Date(game.begun).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }) })),
+          h("p", { class: "hint" }, moment(game.begun)),
         ),
       ),
     ),
@@ -106,9 +106,9 @@ function showGame(main, game, steps, first) {
       "div",
       { class: "panel replay__bar", role: "group", "aria-label": "Steps" },
       button("First", "First step", () => go(0)),
-      button("Back", "Step back", () => go(place - 1)),
+      button("Previous", "Previous step", () => go(place - 1)),
       play,
-      button("On", "Step on", () => go(place + 1)),
+      button("Next", "Next step", () => go(place + 1)),
       button("Last", "Last step", () => go(last)),
       slider,
       where,
@@ -210,7 +210,7 @@ function grouped(steps) {
 
 /** @param {any} game @param {Step} step @param {Step[]} draws @param {any} before */
 function stepWords(game, step, draws, before) {
-  const drawn = draws.map(({ name }) => name).join(", ");
+  const drawn = draws.map(({ name }) => (game.game === "deal" ? cardName(name) : name)).join(", ");
   if (step.actor === null) return ["The cards are dealt", `Dealt in order: ${drawn}`];
   const event = { ...step, text: "" };
   if (game.game !== "deal") return [`${step.actor === game.seat ? "You" : "The agent"}: ${step.name}`, ...(drawn ? [`Turned up: ${drawn}`] : [])];

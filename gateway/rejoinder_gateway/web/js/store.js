@@ -2,7 +2,7 @@
  * What this browser remembers: its games with their secrets, and settings. Without storage the
  * page works for as long as it stays open.
  *
- * @typedef {{secret: string, game: string, title: string, opponent: string, begun: string, outcome: string|null}} KnownGame
+ * @typedef {{secret: string, wanted: unknown, game: string, title: string, opponent: string, begun: string, outcome: string|null}} KnownGame
  */
 
 const PREFIX = "rejoinder.";

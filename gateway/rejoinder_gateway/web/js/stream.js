@@ -1,70 +1,102 @@
-/** An event stream that comes back by itself. */
+/**
+ * News by an event stream that comes back by itself. While the gateway has no stream to give, the
+ * page looks for news every few seconds instead, and asks for a stream again from time to time.
+ */
 
-import { lose, lost } from "./connection.js";
+import { lose } from "./connection.js";
 
 const QUIET = 45_000; // milliseconds without even a ping: the connection is taken for dead
-const AGAIN = 1_000;
+const AGAIN = 1_000; // before a stream that has ended is asked for again
+const LOOK = 2_000; // between two looks while there is no stream
+const LOOKS = 6; // before a stream that was refused is asked for again
 
 /**
- * @param {() => Promise<string>} address asked for before every attempt (a ticket is good for one)
- * @param {Record<string, (data: any) => void>} handlers by event
+ * @param {{
+ *   address: () => Promise<string>, handlers: Record<string, (data: any) => void>,
+ *   look: () => Promise<void>, over?: () => boolean,
+ * }} source its address, asked for before every attempt (a ticket is good for one); what to do with
+ *   each event; how to look without it; whether there will be no more news
  * @returns {() => void} ends it
  */
-export function follow(address, handlers) {
-  let ended = false;
-  /** @type {EventSource|null} */
-  let source = null;
-  let watchdog = 0;
-  let retry = 0;
+export function follow({ address, handlers, look, over = () => false }) {
+  let left = false;
+  let close = () => {};
+  const done = () => left || over();
 
-  async function open() {
-    if (ended) return;
+  async function run() {
+    while (!done()) {
+      const end = await listen();
+      if (end === "gone" || done()) return;
+      const away = !(await reachable());
+      if (away) await lose();
+      const full = end === "refused" && !away;
+      // What no stream tells, for as long as there is none.
+      for (let looks = full ? LOOKS : 1; looks > 0 && !done(); looks -= 1) {
+        if (!(await lookOnce())) return;
+        await sleep(full ? LOOK : AGAIN);
+      }
+    }
+  }
+
+  /** Until the stream ends. @returns {Promise<"ended"|"refused"|"gone">} */
+  async function listen() {
+    let url = "";
     try {
-      source = new EventSource(await address());
+      url = await address();
     } catch (error) {
-      if (/** @type {any} */ (error).status !== 404) again(); // 404: there is nothing to follow
-      return;
+      return missing(error) ? "gone" : "refused";
     }
-    if (ended) {
-      source.close();
-      return;
-    }
-    for (const [name, handle] of Object.entries(handlers)) {
-      source.addEventListener(name, (event) => {
-        alive();
-        handle(JSON.parse(event.data));
-      });
-    }
-    source.addEventListener("ping", alive);
-    source.addEventListener("error", again);
-    alive();
+    if (done()) return "gone";
+    return new Promise((resolve) => {
+      const source = new EventSource(url);
+      let opened = false;
+      let watchdog = 0;
+      const finish = () => {
+        clearTimeout(watchdog);
+        source.close();
+        resolve(opened ? "ended" : "refused");
+      };
+      const alive = () => {
+        clearTimeout(watchdog);
+        watchdog = setTimeout(finish, QUIET);
+      };
+      for (const [name, handle] of Object.entries(handlers)) {
+        source.addEventListener(name, (event) => {
+          alive();
+          handle(JSON.parse(event.data));
+          if (over()) finish();
+        });
+      }
+      source.addEventListener("open", () => (opened = true));
+      source.addEventListener("ping", alive);
+      source.addEventListener("error", finish);
+      close = finish;
+      alive();
+    });
   }
 
-  function alive() {
-    clearTimeout(watchdog);
-    watchdog = setTimeout(again, QUIET);
+  /** @returns {Promise<boolean>} whether there is still something to look at */
+  async function lookOnce() {
+    try {
+      await look();
+    } catch (error) {
+      return !missing(error); // else the next look may do better
+    }
+    return true;
   }
 
-  async function again() {
-    if (ended || retry) return;
-    source?.close();
-    clearTimeout(watchdog);
-    if (!lost() && !(await reachable())) lose();
-    if (lost()) await lose();
-    retry = setTimeout(() => {
-      retry = 0;
-      open();
-    }, AGAIN);
-  }
-
-  open();
+  run();
   return () => {
-    ended = true;
-    clearTimeout(watchdog);
-    clearTimeout(retry);
-    source?.close();
+    left = true;
+    close();
   };
 }
+
+/** @param {unknown} error */
+const missing = (error) => /** @type {any} */ (error).status === 404;
+
+/** @param {number} milliseconds */
+const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 async function reachable() {
   try {

@@ -2,15 +2,16 @@
  * Training: the runs there are, and one of them as it goes on.
  *
  * @typedef {{games: number, mer?: number, infosets?: number, updates?: Record<string, number>, regret?: Record<string, number>,
- *   policy?: Record<string, number>, win_rates?: Record<string, {win_rate: number, low: number, high: number}>}} Record_
+ *   policy?: Record<string, number>, win_rates?: Record<string, import("./scores.js").Rates>}} Record_
  */
 
 import { run as readRun, runEvents, runHistory, runs as readRuns } from "./api.js";
 import { onRecovery } from "./connection.js";
 import { address } from "./router.js";
+import { measureOf } from "./scores.js";
 import { follow } from "./stream.js";
 import { trainingCharts } from "./training_charts.js";
-import { bar, count, empty, failure, fill, h, loading, number, percent, readable } from "./ui.js";
+import { bar, count, empty, failure, fill, h, loading, number, percent } from "./ui.js";
 
 const LOOK = 3000; // milliseconds between two looks at the list
 const DRAW = 400; // between an event and the charts that show it
@@ -62,8 +63,8 @@ function runCard(run) {
     ),
     h("p", { class: "hint", text: `${run.game} · ${run.abstraction === "none" ? "no" : run.abstraction} abstraction · ${count(run.infosets ?? 0, "infoset")}` }),
     bar(share),
-    h("p", { class: "run__progress", text: `${number(run.games)} of ${count(run.target, "game")}${run.alive && run.games_per_second ? ` · ${number(run.games_per_second, 1)} a second` : ""}` }),
-    winRates(run.win_rates),
+    h("p", { class: "run__progress", text: `${number(run.games)} of ${count(run.target, "game")}${run.games_per_second ? ` · ${number(run.games_per_second, 1)} a second` : ""}` }),
+    scores(run.win_rates),
   );
 }
 
@@ -83,7 +84,7 @@ function oneRun(main, name) {
   /** @param {any} run */
   function status(run) {
     if (left) return;
-    if (run.alive && run.games_per_second) speed.push({ time: new Date(), rate: run.games_per_second });
+    if (run.games_per_second) speed.push({ time: new Date(), rate: run.games_per_second });
     fill(tiles, runTiles(run));
     draw();
   }
@@ -128,26 +129,25 @@ function oneRun(main, name) {
     status(run);
     if (endings.length) return;
     endings.push(
-      follow(() => runEvents(name), {
-        status,
-        record: (record) => {
-          records.set(record.games, { ...records.get(record.games), ...record });
-          draw();
+      follow({
+        address: () => runEvents(name),
+        handlers: {
+          status,
+          record: (record) => {
+            records.set(record.games, { ...records.get(record.games), ...record });
+            draw();
+          },
         },
+        look: catchUp,
       }),
-      onRecovery(catchUp),
     );
   }
 
-  /** What the stream did not tell while it was away. */
+  /** What the stream did not tell while there was none. */
   async function catchUp() {
-    try {
-      const [run, past] = await Promise.all([readRun(name), runHistory(name)]);
-      for (const record of past) records.set(record.games, record);
-      status(run);
-    } catch {
-      // the stream tries again by itself
-    }
+    const [run, past] = await Promise.all([readRun(name), runHistory(name)]);
+    for (const record of past) records.set(record.games, record);
+    status(run);
   }
 
   const repaint = () => charts.paint();
@@ -163,15 +163,16 @@ function oneRun(main, name) {
 
 /** @param {any} run */
 function runTiles(run) {
-  const workers = run.alive ? Object.keys(run.workers).length : 0;
+  const running = run.state === "running";
+  const workers = run.alive ? run.workers.length : 0;
   /** @type {[string, string, string][]} */
   const tiles = [
     ["Games", number(run.games), `of ${number(run.target)}`],
-    ["Throughput", run.alive ? number(run.games_per_second, 1) : "–", "games a second"],
-    ["Time left", run.alive ? duration(run.seconds_left) : "–", run.alive ? "at this speed" : run.state],
+    ["Throughput", number(run.games_per_second, 1), "games a second"],
+    ["Time left", duration(run.seconds_left), running ? "at this speed" : STATES[run.state].toLowerCase()],
     ["MER", number(run.mer, 4), "lower is better"],
     ["Infosets", number(run.infosets), run.version === null ? "" : `snapshot version ${number(run.version)}`],
-    ["Workers", number(workers), run.alive ? "at work" : "none at work"],
+    ["Workers", number(workers), workers ? "at work" : "none at work"],
   ];
   return h(
     "div",
@@ -201,16 +202,20 @@ function details(run) {
   );
 }
 
-/** @param {Record<string, {win_rate: number, low: number, high: number}>} rates */
-function winRates(rates) {
+/** @param {Record<string, import("./scores.js").Rates>} rates */
+function scores(rates) {
   const entries = Object.entries(rates ?? {});
   if (!entries.length) return h("p", { class: "hint", text: "Not evaluated yet." });
-  return h("p", { class: "run__rates" }, ...entries.flatMap(([name, { win_rate }]) => [h("strong", { text: percent(win_rate) }), ` against ${name}`, h("br")]).slice(0, -1));
+  const measure = measureOf(Object.values(rates));
+  return h("p", { class: "run__rates" }, `${measure.title}: `, ...entries.flatMap(([name, given]) => [h("br"), h("strong", { text: measure.text(given) }), ` against ${name}`]));
 }
+
+/** The gateway's states, in words. @type {Record<string, string>} */
+const STATES = { new: "Not started", starting: "Starting", waiting: "Waiting for workers", running: "Training", finished: "Finished", stopped: "Stopped", gone: "Interrupted" };
 
 /** @param {any} run */
 function stateTag(run) {
-  return h("span", { class: run.alive ? "tag tag--live" : "tag", text: run.alive ? "Training" : readable(run.state) });
+  return h("span", { class: run.alive ? "tag tag--live" : "tag", "data-state": run.state, text: STATES[run.state] });
 }
 
 function noRuns() {

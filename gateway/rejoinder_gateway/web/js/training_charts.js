@@ -1,23 +1,24 @@
 /**
- * The charts of a run: win rates, MER, update counts, policy, throughput.
+ * The charts of a run: evaluations, MER, update counts, policy, throughput.
  *
  * @typedef {import("./training.js").Record_} Record_
  */
 
 import { figure } from "./chart.js";
-import { h, number, percent, readable } from "./ui.js";
+import { measureOf } from "./scores.js";
+import { h, number, readable } from "./ui.js";
 
+const FEW = 3;
 const GAMES = { title: { text: "training games", standoff: 8 }, rangemode: "tozero" };
-const TALL = 340; // pixels, for a row whose legend is long
 
 export function trainingCharts() {
-  const wins = figure("Win rate", "Against each baseline, with its 95 % confidence band.");
+  const score = figure(measureOf([]).title, measureOf([]).about);
   const mer = figure("Maximum expected regret", "How much the policy could still gain, weighted by reach. Lower is better.");
   const updates = figure("Updates by infoset", "Least, median and most updates an infoset has had, on a log scale.");
   const policy = figure("Policy evolution", "The median probability of each action, over the infosets where it is a choice.");
   const speed = figure("Throughput", "Games a second since this page was opened.");
   speed.element.classList.add("figure--wide");
-  const figures = [speed, wins, mer, updates, policy];
+  const figures = [speed, score, mer, updates, policy];
   let drawn = ""; // how many records and evaluations the charts show
   const element = h("div", { class: "figures" }, ...figures.map((made) => made.element));
 
@@ -32,7 +33,7 @@ export function trainingCharts() {
       const news = `${records.length} ${records.filter((record) => record.win_rates).length}`;
       if (news !== drawn) {
         drawn = news;
-        drawWins(wins, records);
+        drawScore(score, records);
         drawMer(mer, records);
         drawUpdates(updates, records);
         drawPolicy(policy, records);
@@ -44,24 +45,28 @@ export function trainingCharts() {
 
 /** @typedef {ReturnType<typeof figure>} Figure */
 
+/** A line of one point would not be seen. @param {Record_[]} records */
+const mode = (records) => (records.length < FEW ? "lines+markers" : "lines");
+
 /** @param {Figure} chart @param {Record_[]} records */
-function drawWins(chart, records) {
+function drawScore(chart, records) {
   const rated = records.filter(({ win_rates: rates }) => rates);
   const last = rated.at(-1)?.win_rates ?? {};
   const names = Object.keys(last);
   const games = rated.map((record) => record.games);
+  const measure = measureOf(rated.flatMap((record) => Object.values(record.win_rates ?? {})));
+  chart.name(measure.title, measure.about);
   chart.draw(
     ({ line, band }) =>
       names.flatMap((name, k) => {
-        const of = (/** @type {"win_rate"|"low"|"high"} */ what) => rated.map((record) => record.win_rates?.[name]?.[what] ?? null);
-        return [
-          { x: games, y: of("low"), mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false },
-          { x: games, y: of("high"), mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: band(k), hoverinfo: "skip", showlegend: false },
-          { x: games, y: of("win_rate"), name, mode: "lines", line: line(k), hovertemplate: "%{y:.0%}" },
-        ];
+        const of = (/** @type {(rates: import("./scores.js").Rates) => number} */ what) => rated.map(({ win_rates: rates }) => (rates?.[name] ? what(rates[name]) : null));
+        const edge = { x: games, mode: "lines", line: { width: 0 }, hoverinfo: "skip" };
+        const main = { x: games, y: of(measure.of), name, mode: mode(rated), line: line(k), hovertemplate: measure.hover };
+        if (!measure.banded) return [main];
+        return [{ ...edge, y: of(({ low }) => low) }, { ...edge, y: of(({ high }) => high), fill: "tonexty", fillcolor: band(k) }, main];
       }),
-    { xaxis: GAMES, yaxis: { range: [0, 1.02], tickformat: ".0%" } },
-    names.length ? `After ${number(games.at(-1))} games: ${names.map((name) => `${percent(last[name].win_rate)} against ${name}`).join(", ")}.` : "No evaluation yet.",
+    { xaxis: GAMES, yaxis: measure.axis },
+    names.length ? `After ${number(games.at(-1))} games: ${names.map((name) => `${measure.text(last[name])} against ${name}`).join(", ")}.` : "No evaluation yet.",
   );
 }
 
@@ -69,8 +74,8 @@ function drawWins(chart, records) {
 function drawMer(chart, records) {
   const last = records.at(-1);
   chart.draw(
-    ({ line }) => [{ x: records.map((r) => r.games), y: records.map((r) => r.mer ?? null), name: "MER", mode: "lines", line: line(0), hovertemplate: "%{y:.4f}" }],
-    { xaxis: GAMES, yaxis: { rangemode: "tozero" }, showlegend: false },
+    ({ line }) => [{ x: records.map((r) => r.games), y: records.map((r) => r.mer ?? null), name: "MER", mode: mode(records), line: line(0), hovertemplate: "%{y:.4f}" }],
+    { xaxis: GAMES, yaxis: { rangemode: "tozero" } },
     last?.mer === undefined ? "Nothing measured yet." : `Now ${number(last.mer, 4)}.`,
   );
 }
@@ -85,11 +90,11 @@ function drawUpdates(chart, records) {
         x: records.map((r) => r.games),
         y: records.map((r) => r.updates?.[quantile] || null),
         name,
-        mode: "lines",
+        mode: mode(records),
         line: line(k),
         hovertemplate: "%{y:,.0f}",
       })),
-    { xaxis: GAMES, yaxis: { type: "log", dtick: 1 }, height: TALL },
+    { xaxis: GAMES, yaxis: { type: "log", dtick: 1 } },
     last ? `Now: median ${number(last.median)}, most ${number(last.max)}.` : "Nothing measured yet.",
   );
 }
@@ -104,11 +109,11 @@ function drawPolicy(chart, records) {
         x: records.map((r) => r.games),
         y: records.map((r) => r.policy?.[name] ?? null),
         name: readable(name),
-        mode: "lines",
+        mode: mode(records),
         line: line(k),
         hovertemplate: "%{y:.0%}",
       })),
-    { xaxis: GAMES, yaxis: { range: [0, 1.02], tickformat: ".0%" }, height: TALL },
+    { xaxis: GAMES, yaxis: { range: [0, 1.02], tickformat: ".0%" } },
     names.length ? `Likeliest now, where it is a choice: ${readable(names.reduce((a, b) => (last[a] >= last[b] ? a : b))).toLowerCase()}.` : "Nothing measured yet.",
   );
 }
@@ -120,7 +125,7 @@ function drawSpeed(chart, rates) {
   if (!last) return; // the run was never seen at work
   chart.draw(
     ({ line, band }) => [{ x: rates.map(({ time }) => time), y: rates.map(({ rate }) => rate), mode: "lines", line: line(0), fill: "tozeroy", fillcolor: band(0), hovertemplate: "%{y:.1f} a second" }],
-    { yaxis: { rangemode: "tozero" }, showlegend: false, height: 160 },
+    { yaxis: { rangemode: "tozero" }, height: 160 },
     `${number(last.rate, 1)} games a second.`,
   );
 }

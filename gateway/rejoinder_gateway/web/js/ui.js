@@ -146,13 +146,23 @@ export function announce(text) {
 /** `0.123` is `12 %`. @param {number} share */
 export function percent(share) {
   const value = share * 100;
-  return `${value > 0 && value < 1 ? "<1" : Math.round(value)} %`;
+  return `${value > 0 && value < 1 ? "<1" : Math.round(value)}\u00a0%`;
 }
 
 /** @param {number|null|undefined} value @param {number} [digits] */
 export function number(value, digits = 0) {
   if (value === null || value === undefined) return "–";
-  return value.toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits });
+  return value.toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits }).replace("-", "−");
+}
+
+/** `+1`, `−1`. @param {number} value @param {number} [digits] */
+export function signed(value, digits = 0) {
+  return `${value > 0 ? "+" : ""}${number(value, digits)}`;
+}
+
+/** `Nov 3, 2026, 2:05 PM`. @param {string} iso */
+export function moment(iso) {
+  return h("time", { datetime: iso, text: new Date(iso).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }) });
 }
 
 /** @param {number} count @param {string} what */

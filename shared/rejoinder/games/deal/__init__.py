@@ -9,9 +9,11 @@ from rejoinder.games.deal.cards import (
     ABSTRACT_NAMES,
     DO_PASS,
     DO_YIELD,
+    INTENT_RESPONSES,
     KIND_NAMES,
     MOVE_NAMES,
     OTHER,
+    RESPONSES,
 )
 from rejoinder.games.deal.check import check
 from rejoinder.games.deal.rules import CONFIGURATIONS, DealRules, max_decisions, template
@@ -44,24 +46,26 @@ GAME = Game(
     moves=MOVE_NAMES,
     outcomes=KIND_NAMES,
     abstractions=(
-        concrete(MOVE_NAMES),
+        concrete(MOVE_NAMES, responses=RESPONSES),
         Abstraction(
             "intent",
             abstraction.INTENT,
             ABSTRACT_NAMES,
             abstraction.intent_identifier,
-            abstraction.describe,
+            abstraction.describe_intent,
             _CLAMPS,
             abstraction.meaning,
+            INTENT_RESPONSES,
         ),
         Abstraction(
             "progress",
             abstraction.PROGRESS,
             ABSTRACT_NAMES,
             abstraction.progress_identifier,
-            abstraction.describe,
+            abstraction.describe_progress,
             _CLAMPS,
             abstraction.meaning,
+            INTENT_RESPONSES,
         ),
     ),
     configurations=CONFIGURATIONS,

@@ -292,29 +292,35 @@ def _intent_of(state: Any, move: Any) -> Any:
     return DO_PASS if move == PASS else DO_YIELD
 
 
-def describe(key: int) -> dict[str, Any]:
-    """What an infoset key of `INTENT` or `PROGRESS` says, in the paper's terms."""
-
-    def field(where: tuple[int, int]) -> int:
-        return (key >> where[0]) & ((1 << where[1]) - 1)
-
-    actions = [a for a in range(len(ABSTRACT_NAMES)) if field(_ACTIONS) >> a & 1]
+def describe_intent(key: int) -> dict[str, Any]:
+    """What an infoset key of `INTENT` says, in the paper's terms."""
+    actions = [a for a in range(len(ABSTRACT_NAMES)) if _field(key, _ACTIONS) >> a & 1]
     return {
-        "player": field(_PLAYER),
-        "streak_index": field(_STREAK),
+        "player": _field(key, _PLAYER),
+        "streak_index": _field(key, _STREAK),
         "actions": actions,
-        "own_sets": [field(_OWN_SETS) >> 2 * c & 3 for c in range(3)],
-        "opponent_sets": [field(_HIS_SETS) >> 2 * c & 3 for c in range(3)],
-        "own_bank": field(_OWN_BANK),
-        "opponent_bank": field(_HIS_BANK),
-        "to_pay": field(_TO_PAY),
-        "holds_just_say_no": bool(field(_HOLDS_NO)),
     }
+
+
+def describe_progress(key: int) -> dict[str, Any]:
+    """What an infoset key of `PROGRESS` says besides."""
+    return describe_intent(key) | {
+        "own_sets": [_field(key, _OWN_SETS) >> 2 * c & 3 for c in range(3)],
+        "opponent_sets": [_field(key, _HIS_SETS) >> 2 * c & 3 for c in range(3)],
+        "own_bank": _field(key, _OWN_BANK),
+        "opponent_bank": _field(key, _HIS_BANK),
+        "to_pay": _field(key, _TO_PAY),
+        "holds_just_say_no": bool(_field(key, _HOLDS_NO)),
+    }
+
+
+def _field(key: int, where: tuple[int, int]) -> int:
+    return (key >> where[0]) & ((1 << where[1]) - 1)
 
 
 def intent_identifier(key: int) -> str:
     """The paper's identifier: {player}@{abstraction}@{md5 of the compact JSON}."""
-    told = describe(key)
+    told = describe_intent(key)
     content = {
         "opponent": {},
         "player": {"actions": told["actions"]},
@@ -325,7 +331,7 @@ def intent_identifier(key: int) -> str:
 
 def progress_identifier(key: int) -> str:
     """The same form for the richer abstraction."""
-    told = describe(key)
+    told = describe_progress(key)
     content = {
         "opponent": {"bank": told["opponent_bank"], "sets": told["opponent_sets"]},
         "player": {

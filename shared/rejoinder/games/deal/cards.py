@@ -40,6 +40,8 @@ PASS = 21
 YIELD = 22
 MOVES = 23
 
+RESPONSES = 1 << JUST_SAY_NO | ((1 << PASS) - (1 << GIVE_BANK)) | 1 << YIELD  # mask of moves
+
 MOVE_NAMES = (
     *KIND_NAMES,
     *(f"give bank {KIND_NAMES[kind]}" for kind in range(MONEY_KINDS)),
@@ -60,6 +62,10 @@ GIVE_OPPONENT_PROPERTY = 7
 DO_PASS = 8
 DO_YIELD = 9
 OTHER = 10
+
+INTENT_RESPONSES = (
+    1 << SAY_NO | 1 << GIVE_OPPONENT_CASH | 1 << GIVE_OPPONENT_PROPERTY | 1 << DO_YIELD
+)
 
 ABSTRACT_NAMES = (
     "START_NEW_PROPERTY_SET",

@@ -1,5 +1,6 @@
 /** Monopoly Deal's cards as elements. */
 
+import { cardName } from "./deal_events.js";
 import { capital, rent, RENT, worth } from "./deal_facts.js";
 import { h, readable } from "../ui.js";
 
@@ -54,8 +55,8 @@ export function miniCard(name, held, { arrives = false, move = null, onMove = nu
   const value = kind === "property" || kind === "cash" ? worth(name) : null;
   const inside = [
     h("span", { class: "mini__band" }),
-    h("span", { class: "mini__value", text: value ?? (kind === "rent" ? "Rent" : "No") }),
-    h("span", { class: "mini__name", text: kind === "cash" ? "cash" : kind === "just" ? "Just Say" : what }),
+    h("span", { class: "mini__value", text: value ?? (kind === "rent" ? "Rent" : "Just Say No") }),
+    kind === "just" ? null : h("span", { class: "mini__name", text: kind === "cash" ? "cash" : what }),
     held > 1 ? h("span", { class: "card__held", text: `×${held}` }) : null,
   ];
   const look = {
@@ -66,7 +67,7 @@ export function miniCard(name, held, { arrives = false, move = null, onMove = nu
   if (!move) return h("div", look, h("span", { class: "visually-hidden", text: `${title(name)}${copies}` }), ...inside.map(unspoken));
   return h(
     "button",
-    { ...look, type: "button", "data-key": move, "data-move": move, "aria-label": `Give ${name} from your bank, worth ${value}${copies}`, onclick: () => onMove?.(move) },
+    { ...look, type: "button", "data-key": move, "data-move": move, "aria-label": `Give ${cardName(name)} from your bank, worth ${value}${copies}`, onclick: () => onMove?.(move) },
     ...inside,
   );
 }
@@ -82,7 +83,7 @@ function face(kind, what) {
   if (kind === "property") return [part("name", capital(what)), part("kind", "Property"), part("facts", `Rent ${RENT[what].slice(1).join(" · ")}`)];
   if (kind === "cash") return [part("figure", what), part("kind", "Cash")];
   if (kind === "rent") return [part("name", "Rent"), part("kind", capital(what)), part("facts", RENT[what].slice(1).join(" · "))];
-  return [part("name", "Just Say No"), part("kind", "Answer")];
+  return [part("no", "Just Say No"), part("kind", "Answer")];
 }
 
 /** @param {string} kind @param {string} what @param {number} owned @param {string} [intent] */

@@ -7,7 +7,7 @@
  * @typedef {import("./deal_facts.js").DealView} DealView
  */
 
-import { capital, given, rent, SET_SIZE, worth } from "./deal_facts.js";
+import { given, rent, SET_SIZE, worth } from "./deal_facts.js";
 
 /**
  * The view after an event, and the places on the table that it touched.
@@ -46,8 +46,8 @@ export function tell(event, seat, before) {
   const does = (verb, third = `${verb}s`) => `${who} ${mine ? verb : third}`;
   const [kind, colour] = event.name.split(" ");
   const gift = given(event.name);
-  if (event.actor === null) return event.name === "hidden" ? "The agent draws a card" : `You draw ${event.name}`;
-  if (gift) return `${does("give")} ${gift.card}${gift.from === "bank" ? " from the bank" : ""}, worth ${worth(gift.card)}`;
+  if (event.actor === null) return event.name === "hidden" ? "The agent draws a card" : `You draw ${cardName(event.name)}`;
+  if (gift) return `${does("give")} ${giftWords(gift)}`;
   if (event.name === "just say no") return `${does("answer")}: Just Say No`;
   if (event.name === "yield") return `${does("have", "has")} nothing left to give`;
   if (event.name === "pass") return does("pass", "passes");
@@ -73,7 +73,7 @@ export function story(events, seat) {
     const last = beat[beat.length - 1].number;
     if (event.actor !== null) told.push({ text: tell(event, seat), actor: event.actor, last });
     else if (event.name === "hidden") told.push({ text: `The agent draws ${beat.length === 1 ? "a card" : `${beat.length} cards`}`, actor: null, last });
-    else told.push({ text: `You draw ${beat.map(({ name }) => name).join(", ")}`, actor: null, last });
+    else told.push({ text: `You draw ${beat.map(({ name }) => cardName(name)).join(", ")}`, actor: null, last });
   }
   return told;
 }
@@ -178,7 +178,15 @@ function change(pile, card, by) {
   if (pile[card] <= 0) delete pile[card];
 }
 
-/** `rent green` is `Green rent`. @param {string} action */
-export function rentName(action) {
-  return `${capital(action.split(" ")[1] ?? action)} rent`;
+/** @param {{from: "bank"|"properties", card: string}} gift */
+function giftWords({ from, card }) {
+  if (card.startsWith("cash")) return `${card} from the bank`;
+  return `a ${cardName(card)}${from === "bank" ? " from the bank" : ""}, worth ${worth(card)}`;
+}
+
+/** `property green` is `green property`, as the table calls it. @param {string} card */
+export function cardName(card) {
+  const [kind, what] = card.split(" ");
+  if (kind === "property" || kind === "rent") return `${what} ${kind}`;
+  return kind === "just" ? "Just Say No" : card;
 }

@@ -5,7 +5,7 @@
  * @typedef {import("./deal_facts.js").Piles} Piles
  * @typedef {{number: number, name: string, meanings: Record<string, string>}} Legal
  * @typedef {{
- *   view: DealView, legal: Legal[], touched: string[], streak: number,
+ *   view: DealView, legal: Legal[], touched: string[], streak: number, over?: boolean,
  *   headline: string|null, note: string|null,
  *   onMove: ((move: string) => void)|null, opponentHand?: Record<string, number>|null,
  *   extra?: Node|null,
@@ -13,7 +13,7 @@
  */
 
 import { card, cardBacks, miniCard } from "./deal_cards.js";
-import { rentName } from "./deal_events.js";
+import { cardName } from "./deal_events.js";
 import { capital, COLOURS, rent, RENT, SET_SIZE, worth } from "./deal_facts.js";
 import { bar, count, h } from "../ui.js";
 
@@ -140,7 +140,7 @@ function centre(shown) {
   return h(
     "section",
     { class: "centre", "aria-label": "What is going on" },
-    view.response && !view.over ? responsePhase(shown) : turn(shown),
+    view.response && !view.over && !shown.over ? responsePhase(shown) : turn(shown),
     h(
       "dl",
       { class: "decks" },
@@ -195,7 +195,7 @@ function responsePhase(shown) {
     h(
       "div",
       { class: "response__words" },
-      h("p", { class: "response__what", text: `${mine ? "The agent charges" : "You charge"} ${rentName(response.action).toLowerCase()}` }),
+      h("p", { class: "response__what", text: `${mine ? "The agent charges" : "You charge"} ${cardName(response.action)}` }),
       h("p", { class: "response__head", tabindex: "-1", "data-key": "status", text: response.settled ? settled : `${mine ? "You owe" : "The agent owes you"} ${response.owed}` }),
       h(
         "div",
@@ -243,7 +243,7 @@ function hand(shown) {
             return h("li", {}, card(name, held, { piles: view.own, move, arrives: shown.touched.includes(`own.hand.${name}`), onMove: shown.onMove }));
           }),
         )
-      : h("p", { class: "hand__empty", text: "No cards. With an empty hand a new one is drawn at the start of the next streak." }),
+      : h("p", { class: "hand__empty", text: "No cards. With an empty hand you draw a new one at the start of your next turn." }),
   );
 }
 

@@ -3,17 +3,24 @@
 import { catalogue, createGame, runs } from "../api.js";
 import { remember, remembered } from "../store.js";
 import { count, failure, field, fill, h, loading, number, readable, select, shortTitle, words } from "../ui.js";
+import { unfinishedGames } from "./unfinished.js";
 
 /**
- * Ask for a game and create it.
- * @returns {Promise<{secret: string, game: any}|null>} null if nothing was begun
+ * Ask for a game and create it, or go on with another one.
+ * @param {{id: string, over: boolean}|null} present the game at the table
+ * @returns {Promise<{secret: string, game: any, wanted: unknown}|null>} null if nothing was begun
  */
-export function askForGame() {
+export function askForGame(present) {
   return inDialog("New game", async (body, close) => {
     fill(body, loading("the opponents"));
     try {
       const [known, trained] = await Promise.all([catalogue(), runs()]);
-      fill(body, form(known, trained, close));
+      fill(
+        body,
+        present && !present.over && h("p", { class: "note", text: "The game you are in stays as it is. You can continue it later: it will be listed here." }),
+        form(known, trained, close),
+        unfinishedGames(present?.id),
+      );
     } catch (error) {
       fill(body, failure(error));
     }
@@ -44,11 +51,11 @@ export async function confirmResign() {
  */
 function form(known, trained, close) {
   const last = remembered("choice", {});
-  const chosen = { game: known.some(({ name }) => name === last.game) ? last.game : known[0].name, opponent: last.opponent ?? "", snapshot: "", configuration: last.configuration ?? "" };
+  const chosen = { game: known.some(({ name }) => name === last.game) ? last.game : known[0].name, opponent: "", snapshot: "", configuration: last.configuration ?? "" };
   const opponents = h("div", { class: "dialog__part" });
   const error = h("p", { class: "warning", role: "alert", hidden: true });
   const begin = h("button", { class: "button button--main", type: "submit", id: "begin", text: "Begin" });
-  const first = choices("Who starts", "first", [["you", "You"], ["agent", "The agent"], ["random", "By lot"]], last.first ?? "you");
+  const first = choices("Who starts", "first", [["you", "You"], ["agent", "The agent"], ["random", "At random"]], last.first ?? "you");
   const style = choices("The agent plays", "style", [["sample", "By its probabilities"], ["argmax", "Its likeliest action"]], last.style ?? "sample");
   const open = h("input", { type: "checkbox", id: "open-game" });
   const warning = h("p", { class: "warning", hidden: true, text: "In an open game you see the agent's decisions as they are made: what it could have done and how likely each was. That gives its hand away. It is for analysis, not for a fair game." });
@@ -56,12 +63,13 @@ function form(known, trained, close) {
 
   function drawOpponents() {
     const game = known.find(({ name }) => name === chosen.game);
-    const agents = trained.filter((run) => run.game === game.name && run.snapshots.length);
+    const agents = newestFirst(trained.filter((run) => run.game === game.name && run.snapshots.length));
     const options = [
       ...agents.map((run) => ({ value: `run:${run.name}`, text: `${run.name} · trained` })),
       ...game.baselines.map((/** @type {string} */ name) => ({ value: `baseline:${name}`, text: `${readable(name)} · baseline` })),
     ];
-    if (!options.some(({ value }) => value === chosen.opponent)) chosen.opponent = options[0]?.value ?? "";
+    const offered = (/** @type {string} */ opponent) => options.some(({ value }) => value === opponent);
+    if (!offered(chosen.opponent)) chosen.opponent = !agents.length && offered(last.opponent) ? last.opponent : (options[0]?.value ?? "");
     const run = agents.find(({ name }) => `run:${name}` === chosen.opponent);
     const configurations = game.configurations.map((/** @type {any} */ c) => ({ value: c.full_name, text: c.name }));
     if (!configurations.some((/** @type {any} */ c) => c.value === chosen.configuration)) {
@@ -71,7 +79,7 @@ function form(known, trained, close) {
     begin.toggleAttribute("disabled", options.length === 0);
     fill(
       opponents,
-      field("Game", select(known.map(({ name, title }) => ({ value: name, text: shortTitle(title) })), chosen.game, (value) => redraw({ game: value }), { id: "game" })),
+      field("Game", select(known.map(({ name, title }) => ({ value: name, text: shortTitle(title) })), chosen.game, (value) => redraw({ game: value, opponent: "", snapshot: "" }), { id: "game" })),
       options.length
         ? field("Opponent", select(options, chosen.opponent, (value) => redraw({ opponent: value, snapshot: "" }), { id: "opponent" }), agents.length ? undefined : "Nothing has been trained for this game yet: train a run, and it appears here.")
         : h("p", { class: "warning", text: "There is nobody to play this game against yet. Train a run of it first." }),
@@ -110,9 +118,8 @@ function form(known, trained, close) {
     begin.toggleAttribute("disabled", true);
     try {
       const created = await createGame(wanted);
-      remember("wanted", wanted);
       remember("choice", { ...chosen, first: picked(first), style: picked(style) });
-      close(created);
+      close({ ...created, wanted });
     } catch (problem) {
       error.textContent = `${words(problem).title}: ${words(problem).detail}`;
       error.hidden = false;
@@ -133,6 +140,9 @@ function form(known, trained, close) {
     h("div", { class: "buttons" }, begin, h("button", { class: "button", type: "button", onclick: () => close(null), text: "Cancel" })),
   );
 }
+
+/** By when they last wrote a checkpoint. @param {any[]} trained */
+const newestFirst = (trained) => trained.toSorted((a, b) => (b.checkpointed ?? 0) - (a.checkpointed ?? 0));
 
 /** @param {string} label @param {string} name @param {[string, string][]} options @param {string} chosen */
 function choices(label, name, options, chosen) {

@@ -7,13 +7,14 @@ import { count, h, readable } from "../ui.js";
 const SHORT_RULES = {
   kuhn: [
     "Three cards: J, Q, K. Each player puts in 1 and gets one card.",
-    "Pass or bet 1. After a bet the other may bet as well, which calls, or pass, which folds.",
-    "If nobody folds the higher card wins the pot.",
+    "The first player passes or bets 1. After a bet the other bets as well, which calls it, or passes, which gives up. After a pass the other may bet too.",
+    "If nobody gave up the higher card wins what was put in.",
   ],
   leduc: [
     "Six cards: two each of J, Q, K. Each player puts in 1 and gets one card.",
-    "A round of betting by 2, then a card is turned up for both, then a round by 4; two raises a round at most.",
-    "A pair with the card that is up wins, else the higher card; equal cards share.",
+    "In the first round a raise is 2. Then the public card is turned up, for both, and in the second round a raise is 4. There are two raises a round at most.",
+    "Call puts in what the other has put in; if that is nothing more, it lets the turn go by. Fold gives up.",
+    "A pair with the public card wins, else the higher card; with equal cards nobody wins anything.",
   ],
 };
 
@@ -36,10 +37,10 @@ function dealRules(rules) {
   /** @type {[string, string|null][]} */
   const parts = [
     ["Goal", `Be the first to own ${count(rules.sets_needed, "complete set")}. A colour counts once.`],
-    ["Your turn", `Draw ${rules.draw} cards (with an empty hand ${rules.hand_size}), then play up to ${rules.streak}: a property, cash into your bank, or a rent card. Passing ends it.`],
-    ["Rent", rent ? "Charges the other by how many properties of its colour you own. With none it charges nothing." : null],
-    ["Owing", rent ? "Whoever owes gives cards from bank or properties, one at a time, until the amount is reached. No change is given. They go to the other's bank and are money from then on, properties too. Cards in the hand cannot be given." : null],
-    ["Just Say No", rules.just_say_no ? "Ends a payment at once, at any point of it. What was given stays given. It cannot be answered." : null],
+    ["Your turn", `Draw ${rules.draw} cards (with an empty hand ${rules.hand_size}), then make up to ${count(rules.streak, "play")} from your hand: a property, cash to the bank, or rent. Pass ends the turn.`],
+    ["Rent", rent ? "A rent card charges the other player by how many properties of its colour you own. With none it charges nothing." : null],
+    ["You owe", rent ? "Give cards from your bank or properties, one at a time, until the amount is paid. No change is given. They go to the other player's bank and stay there, properties too. Cards in the hand cannot be given. With nothing left to give you yield." : null],
+    ["Just Say No", rules.just_say_no ? "Ends the payment at once, at any point of it. What was given stays given. It cannot be answered." : null],
     ["A draw", `When deck and hands are empty, or after ${rules.turn_cap} plays.`],
   ];
   return h(
@@ -49,7 +50,7 @@ function dealRules(rules) {
       "table",
       { class: "rules__table" },
       h("caption", { class: "visually-hidden", text: "Property sets" }),
-      h("thead", {}, h("tr", {}, ...["Set", "Cards", "Rent", "Worth"].map((text) => h("th", { scope: "col", text })))),
+      h("thead", {}, h("tr", {}, ...["Set", "Properties", "Rent", "Worth"].map((text) => h("th", { scope: "col", text })))),
       h(
         "tbody",
         {},

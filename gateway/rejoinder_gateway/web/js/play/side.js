@@ -8,7 +8,7 @@ import { rulesText } from "./rules.js";
 const TABS = [
   { name: "history", title: "History" },
   { name: "advice", title: "Advice" },
-  { name: "agent", title: "Agent" },
+  { name: "decisions", title: "Decisions" },
   { name: "rules", title: "Rules" },
 ];
 
@@ -23,7 +23,7 @@ export function sidePanel(api) {
   const element = h("aside", { class: "panel tabs", "aria-label": "Beside the table" }, h("div", { class: "tabs__list", role: "tablist", "aria-label": "Beside the table" }, ...buttons), body);
 
   /** @type {string} */
-  let tab = remembered("tab", "history");
+  let tab = known(remembered("tab", "history"));
   /** @type {import("./view.js").GameState|null} */
   let game = null;
   let busy = false;
@@ -49,13 +49,14 @@ export function sidePanel(api) {
     const wanted = `${tab} ${game.id} ${game.move_number} ${game.over} ${busy}`;
     if (tab === "history") fill(body, history(told, game.seat));
     else if (wanted !== drawn && tab === "advice") advice(wanted);
-    else if (wanted !== drawn && tab === "agent") agent(wanted);
+    else if (wanted !== drawn && tab === "decisions") decisions(wanted);
     else if (wanted !== drawn) rules();
     drawn = wanted;
   }
 
   /** @param {string} wanted */
   async function advice(wanted) {
+    if (game && isRandom(game)) return fill(body, note("This opponent plays at random. It has no policy, so there is nothing to advise."));
     if (!game?.your_turn || busy) return fill(body, note(game?.over ? "The game is over. The replay shows what the agent made of each of its decisions." : "It is not your turn yet."));
     await asked(wanted, api.advice(), (found) => [
       h("p", { class: "hint", text: "What the agent would do in your place, by what you see." }),
@@ -65,16 +66,16 @@ export function sidePanel(api) {
   }
 
   /** @param {string} wanted */
-  async function agent(wanted) {
+  async function decisions(wanted) {
     if (!game?.over && !game?.open) {
       return fill(body, note("The agent's own policy stays hidden until the game is over: what it could have done would give its hand away. An open game shows it at once."));
     }
-    await asked(wanted, api.decisions(), (decisions) => [
-      decisions.length ? null : note("The agent has not decided anything yet."),
+    await asked(wanted, api.decisions(), (made) => [
+      note(made.length ? "What the agent could have done at each of its moves, and how likely each was. The newest move is first." : "The agent has not decided anything yet."),
       h(
         "ol",
         { class: "decisions" },
-        ...decisions.toReversed().map((/** @type {any} */ decision, /** @type {number} */ k) =>
+        ...made.toReversed().map((/** @type {any} */ decision, /** @type {number} */ k) =>
           h(
             "li",
             {},
@@ -111,11 +112,11 @@ export function sidePanel(api) {
   }
 
   /** @param {any} found */
-  function infosetNote({ identifier, known, visits }) {
+  function infosetNote({ identifier, known: met, visits }) {
     const run = game?.opponent.run;
-    const where = run && known ? h("a", { href: address("policy", run, new URLSearchParams({ infoset: identifier })) }, h("code", { text: identifier })) : h("code", { text: identifier });
-    const met = visits === null ? "A baseline: nothing was learnt." : known ? `Updated ${count(visits, "time")} in training.` : "Never met in training, so every action is as likely.";
-    return h("p", { class: "hint" }, met, h("br"), where);
+    const where = run && met ? h("a", { href: address("policy", run, new URLSearchParams({ infoset: identifier })) }, h("code", { text: identifier })) : h("code", { text: identifier });
+    const standing = visits === null ? "A baseline: nothing was learnt." : met ? `Updated ${count(visits, "time")} in training.` : "Never met in training, so every action is as likely.";
+    return h("p", { class: "hint" }, standing, h("br"), where);
   }
 
   /** @param {KeyboardEvent} event */
@@ -149,14 +150,25 @@ export function sidePanel(api) {
   };
 }
 
-/** Newest first. @param {{text: string, actor: number|null, last: number}[]} told @param {number} seat */
+/** @param {import("./view.js").GameState} game */
+const isRandom = ({ opponent }) => opponent.kind === "baseline" && opponent.name === "random";
+
+/** @param {{text: string, actor: number|null, last: number}[]} told @param {number} seat */
 function history(told, seat) {
   return h(
-    "ol",
-    { class: "history", reversed: true },
-    ...told.toReversed().map(({ text, actor, last }) => h("li", { class: actor === null ? "history__chance" : actor === seat ? "history__own" : "history__agent", value: last, text })),
+    "div",
+    {},
+    h("p", { class: "hint history__order", text: "Newest first" }),
+    h(
+      "ol",
+      { class: "history", reversed: true },
+      ...told.toReversed().map(({ text, actor, last }) => h("li", { class: actor === null ? "history__chance" : actor === seat ? "history__own" : "history__agent", value: last, text })),
+    ),
   );
 }
+
+/** A tab that an earlier version of the page knew may be gone. @param {string} tab */
+const known = (tab) => (TABS.some(({ name }) => name === tab) ? tab : TABS[0].name);
 
 /** @param {string} text */
 const note = (text) => h("p", { class: "hint", text });

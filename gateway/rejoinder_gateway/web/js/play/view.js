@@ -18,16 +18,18 @@ import { onRecovery } from "../connection.js";
 import { address } from "../router.js";
 import { forgetGame, games, remember, remembered, rememberGame } from "../store.js";
 import { follow } from "../stream.js";
-import { announce, count, failure, fill, h, loading, number, readable, shortTitle, words } from "../ui.js";
+import { announce, count, failure, fill, h, loading, readable, shortTitle, signed, words } from "../ui.js";
 import { after, beats, story, tell } from "./deal_events.js";
 import { dealTable } from "./deal_table.js";
 import { genericTable } from "./generic_table.js";
 import { askForGame, confirmResign } from "./new_game.js";
 import { Pause, pace, paceControl } from "./pace.js";
 import { sidePanel } from "./side.js";
+import { unfinishedGames } from "./unfinished.js";
 
 const SLOW = 250; // milliseconds after which a move that is not answered yet is said to be on its way
 const OWN_MOVE = 350; // milliseconds: one's own move needs no long look
+const PEEK = 120; // pixels: what is in sight by less than this is brought into view
 
 /** @type {import("../router.js").View} */
 export function playView(main, route) {
@@ -49,7 +51,7 @@ export function playView(main, route) {
       if (left) return;
       remember("current", id);
       seat = new Seat(api, game, events);
-      await seat.take(main);
+      seat.take(main);
     } catch (error) {
       if (left) return;
       const gone = error instanceof ApiError && error.status === 404;
@@ -76,6 +78,8 @@ class Seat {
     this.api = api;
     this.game = game;
     this.events = events;
+    /** @type {GameState|null} what the stream told last */
+    this.heard = null;
     this.view = game.view;
     this.left = false;
     this.busy = false;
@@ -96,12 +100,16 @@ class Seat {
   }
 
   /** Sit down. @param {HTMLElement} main */
-  async take(main) {
+  take(main) {
     fill(main, this.head, h("div", { class: "play", "data-game": this.game.id }, this.table, this.side.element));
-    await this.settle();
-    if (this.left) return;
+    this.settle();
     this.endings.push(
-      follow(this.api.events, { game: (state) => this.hear(state) }),
+      follow({
+        address: this.api.events,
+        handlers: { game: (state) => this.hear(state) },
+        look: async () => this.hear(await this.api.state()),
+        over: () => this.game.over || this.heard?.over === true,
+      }),
       onRecovery(() => this.refresh()),
     );
   }
@@ -115,37 +123,47 @@ class Seat {
   /** @param {string} move */
   async act(move) {
     if (this.busy) return;
-    this.busy = true;
     this.notice = null;
+    const answer = await this.send(move);
+    if (answer) await this.show(answer);
+    else await this.refresh();
+  }
+
+  /** @param {string} move @returns {Promise<GameState|null>} null: it was not made */
+  async send(move) {
+    this.busy = true;
     const slow = setTimeout(() => this.drawTable(), SLOW);
     try {
-      const { game } = await this.api.move(this.game.move_number, move);
-      clearTimeout(slow);
-      await this.show(game);
+      return (await this.api.move(this.game.move_number, move)).game;
     } catch (error) {
-      clearTimeout(slow);
-      if (this.left) return;
-      this.busy = false;
       this.notice = `That move was not made. ${words(error).detail}`;
-      announce(this.notice);
-      await this.refresh();
+      return null;
+    } finally {
+      clearTimeout(slow);
+      this.busy = false;
     }
   }
 
   async resign() {
     if (!(await confirmResign())) return;
     try {
-      await this.api.resign();
+      this.hear(await this.api.resign());
     } catch (error) {
       this.notice = words(error).detail;
+      this.drawTable();
     }
-    await this.refresh();
   }
 
-  /** The stream has news: the game went on in another tab, perhaps. @param {GameState} state */
+  /** There is news: the game went on in another tab, perhaps. @param {GameState} state */
   hear(state) {
-    if (this.busy || this.left) return;
-    if (state.move_number > this.game.move_number || state.over !== this.game.over) this.show(state);
+    this.heard = state;
+    this.catchUp();
+  }
+
+  /** Show what was heard while something else was being shown. */
+  async catchUp() {
+    const { heard, game } = this;
+    if (heard && (heard.move_number > game.move_number || (heard.over && !game.over))) await this.show(heard);
   }
 
   async refresh() {
@@ -158,25 +176,41 @@ class Seat {
     }
   }
 
-  /** Show what has happened since, one event after the other. @param {GameState} next */
+  /** Show what has happened since, and then the table as it is. @param {GameState} next */
   async show(next) {
+    if (this.busy || this.left) return;
     this.busy = true;
     this.pause = new Pause();
+    try {
+      await this.tellNews(next);
+    } catch (error) {
+      this.notice = `What happened since your move could not be read. ${words(error).detail}`;
+    } finally {
+      this.busy = false;
+    }
+    if (this.left) return;
+    this.game = next;
+    this.settle();
+    this.keepInSight();
+    await this.catchUp();
+  }
+
+  /** One event after the other. @param {GameState} next */
+  async tellNews(next) {
     const seen = this.events.at(-1)?.number ?? 0;
     const missed = next.events[0] && next.events[0].number > seen + 1; // more than the state tells
-    const news = missed ? (await this.api.history()).filter((/** @type {Event} */ e) => e.number > seen) : next.events.filter((e) => e.number > seen);
+    const known = missed ? await this.api.history() : next.events;
+    const news = known.filter((/** @type {Event} */ e) => e.number > seen);
     if (pace() === 0 || missed) {
       this.events.push(...news);
       announce(this.story(news).join(". "));
-    } else {
-      for (const beat of beats(news)) {
-        this.showBeat(beat);
-        await this.pause.wait(beat[0].actor === this.game.seat ? Math.min(OWN_MOVE, pace()) : pace());
-        if (this.left) return;
-      }
+      return;
     }
-    this.game = next;
-    await this.settle();
+    for (const beat of beats(news)) {
+      this.showBeat(beat);
+      await this.pause.wait(beat[0].actor === this.game.seat ? Math.min(OWN_MOVE, pace()) : pace());
+      if (this.left) return;
+    }
   }
 
   /** @param {Event[]} beat */
@@ -199,24 +233,32 @@ class Seat {
   }
 
   /** The table is what the gateway says, and it is somebody's turn. */
-  async settle() {
+  settle() {
     const { game } = this;
     this.view = game.view;
     this.headline = null;
     this.touched = [];
-    this.busy = false;
-    if (game.over) {
-      rememberGame(game.id, { outcome: game.outcome });
-      if (this.isDeal()) this.agentsHand = (await this.api.replay()).at(-1)?.views[1 - game.seat].hand ?? null;
-    }
-    if (this.left) return;
     this.drawHead();
     this.drawTable();
     this.drawSide();
     const owed = this.isDeal() && game.your_turn && this.view.response;
     if (owed) announce(`You owe ${owed.owed - owed.paid}. Give cards from your bank or properties.`);
     else if (game.your_turn) announce("Your turn");
-    else if (game.over) announce(ending(game));
+    else if (game.over) this.end();
+  }
+
+  /** The game is over: it can be replayed, and the agent's hand may be seen. */
+  async end() {
+    const { game } = this;
+    announce(ending(game));
+    rememberGame(game.id, { outcome: game.outcome });
+    if (!this.isDeal() || this.agentsHand) return;
+    try {
+      this.agentsHand = (await this.api.replay()).at(-1)?.views[1 - game.seat].hand ?? null;
+    } catch (error) {
+      this.notice = `The agent's hand cannot be shown. ${words(error).detail}`;
+    }
+    if (!this.left) this.drawTable();
   }
 
   drawHead() {
@@ -244,7 +286,7 @@ class Seat {
           "div",
           { class: "buttons buttons--bottom" },
           paceControl(),
-          h("button", { class: "button", type: "button", id: "new-game", onclick: startGame, text: "New game" }),
+          h("button", { class: "button", type: "button", id: "new-game", onclick: () => startGame(game), text: "New game" }),
           game.over ? null : h("button", { class: "button button--danger", type: "button", id: "resign", onclick: () => this.resign(), text: "Resign" }),
         ),
       ),
@@ -255,29 +297,31 @@ class Seat {
     const { game } = this;
     const hadFocus = this.table.contains(document.activeElement);
     const playing = game.your_turn && !this.busy;
+    const over = game.over && !this.busy;
     const skip =
       this.busy && this.headline
         ? h("button", { class: "button button--small", type: "button", "data-key": "skip", onclick: () => this.pause.skip(), text: "Skip" })
         : null;
     const shown = {
-      view: this.busy ? { ...this.view, to_move: null } : this.view,
+      view: this.busy || over ? { ...this.view, to_move: null } : this.view,
       legal: playing ? game.legal : [],
       onMove: game.over ? null : (/** @type {string} */ move) => void this.act(move),
       extra: skip,
     };
-    const waiting = this.busy ? "" : null;
+    const place = this.ownPlace()?.getBoundingClientRect().top ?? 0;
     fill(
       this.table,
       this.notice ? h("p", { class: "warning", role: "alert", text: this.notice }) : null,
-      game.over && !this.busy ? this.result() : null,
+      over ? this.result() : null,
       this.isDeal()
         ? dealTable({
             ...shown,
             touched: this.touched,
             streak: game.rules.streak,
-            headline: game.over && !this.busy ? "The game is over" : (this.headline ?? (this.busy ? "Your move is on its way" : null)),
-            note: game.over && !this.busy ? "The agent's hand is shown above." : waiting,
-            opponentHand: game.over && !this.busy ? this.agentsHand : null,
+            over,
+            headline: over ? "The game is over" : (this.headline ?? (this.busy ? "Your move is on its way" : null)),
+            note: over ? (this.agentsHand ? "The agent's hand is shown above." : "") : this.busy ? "" : null,
+            opponentHand: over ? this.agentsHand : null,
           })
         : genericTable({
             ...shown,
@@ -286,7 +330,23 @@ class Seat {
             note: playing ? `Choose one of ${count(game.legal.length, "move")} below.` : "",
           }),
     );
+    // What is above may have grown: the player's own cards stay where he looks at them.
+    if (place > 0 && place < innerHeight) scrollBy(0, (this.ownPlace()?.getBoundingClientRect().top ?? place) - place);
     if (hadFocus) this.keepFocus(playing);
+  }
+
+  /** Where the player chooses. @returns {HTMLElement|null} */
+  ownPlace() {
+    return this.table.querySelector(".hand, .moves");
+  }
+
+  /** After an answer: what comes next must not be out of sight. */
+  keepInSight() {
+    const owing = this.table.querySelector("[data-response=payer]") && this.table.querySelector(".side--own");
+    const next = this.table.querySelector(".result") ?? owing ?? this.ownPlace();
+    if (!next) return;
+    const { top, bottom } = next.getBoundingClientRect();
+    if (bottom < PEEK || top > innerHeight - PEEK) next.scrollIntoView({ block: "nearest" });
   }
 
   /** A keyboard stays at the table: on the first card that can be played, on the result, or on what is told. @param {boolean} playing */
@@ -313,15 +373,15 @@ class Seat {
       h("p", {
         text: [
           `${count(game.move_number, "move")} against ${opponentName(game)}.`,
-          this.isDeal() || gain === undefined ? "" : ` Result: ${gain > 0 ? "+" : ""}${number(gain)}.`,
+          this.isDeal() || gain === undefined ? "" : ` Result: ${signed(gain)}.`,
         ].join(""),
       }),
       h(
         "div",
         { class: "buttons" },
-        h("button", { class: "button button--main", type: "button", id: "again", onclick: playAgain, text: "Play again" }),
+        h("button", { class: "button button--main", type: "button", id: "again", onclick: () => playAgain(game), text: "Play again" }),
         h("a", { class: "button", href: address("replay", game.id), text: "Watch the replay" }),
-        h("button", { class: "button", type: "button", onclick: () => this.side.select("agent"), text: "The agent's decisions" }),
+        h("button", { class: "button", type: "button", onclick: () => this.side.select("decisions"), text: "The agent's decisions" }),
         game.opponent.run ? h("a", { class: "button", href: address("policy", game.opponent.run), text: "Its policy" }) : null,
       ),
     );
@@ -350,29 +410,31 @@ function welcome(unknown) {
         ? "This browser does not hold its secret, or the gateway does not know it any more. Begin another one."
         : "Complete property sets, charge rent, answer with Just Say No. The agent plays by exactly the policy that training found; ask at any time what it would do in your place.",
     }),
-    h("button", { class: "button button--main", type: "button", id: "new-game", onclick: startGame, text: "New game" }),
+    h("button", { class: "button button--main", type: "button", id: "new-game", onclick: () => startGame(null), text: "New game" }),
+    unfinishedGames(),
   );
 }
 
-async function startGame() {
-  const created = await askForGame();
+/** @param {GameState|null} present the game at the table */
+async function startGame(present) {
+  const created = await askForGame(present);
   if (created) enter(created);
 }
 
-/** The same opponent, the same settings. */
-async function playAgain() {
-  const wanted = remembered("wanted", null);
-  if (!wanted) return startGame();
+/** The same opponent, the same settings. @param {GameState} game */
+async function playAgain({ id }) {
+  const { wanted } = games()[id];
+  if (!wanted) return startGame(null);
   try {
-    enter(await createGame(wanted));
+    enter({ ...(await createGame(wanted)), wanted });
   } catch {
-    await startGame(); // the opponent may be gone: choose another one
+    await startGame(null); // the opponent may be gone: choose another one
   }
 }
 
-/** @param {{secret: string, game: GameState}} created */
-function enter({ secret, game }) {
-  rememberGame(game.id, { secret, game: game.game, title: shortTitle(game.title), opponent: opponentName(game), begun: new Date().toISOString(), outcome: null });
+/** @param {{secret: string, game: GameState, wanted: unknown}} created */
+function enter({ secret, game, wanted }) {
+  rememberGame(game.id, { secret, wanted, game: game.game, title: shortTitle(game.title), opponent: opponentName(game), begun: new Date().toISOString(), outcome: null });
   remember("current", game.id);
   location.hash = address("play", game.id);
 }

@@ -1,0 +1,137 @@
+"""Simulated workers: real ones in all but the playing, which is slept through.
+
+Each has its own connection, takes its leases from the real queue, reads the real snapshots and
+delivers the recorded deltas of its games, after as long as such games take. So one machine can have
+as many workers as many machines would.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rq.exceptions import DequeueTimeout
+from rq.queue import Queue
+
+from rejoinder.bus import Bus, Packed
+from rejoinder.bus.connection import connect
+from rejoinder.bus.server import EmbeddedServer
+from rejoinder.ledger import SnapshotId
+from rejoinder.rundir import RunDir
+from rejoinder_bench.recording import Recording
+from rejoinder_learner.main import LearnerService
+from rejoinder_worker import job
+from rejoinder_worker.job import Player, take_lease
+
+_PROCESSES = 2  # that share the workers
+_BEAT = 1.0  # seconds between two signs of life
+_LEAVING = 10.0  # seconds until all workers have seen the end
+
+
+class ReplayActor:
+    """Plays by heart; in the place of an `Actor`."""
+
+    def __init__(self, recording: Recording, durations: Sequence[float]) -> None:
+        self._recording, self._durations = recording, durations
+
+    def play(self, game: int, _: Any) -> Any:
+        if self._durations:
+            time.sleep(self._durations[game % len(self._durations)])
+        return self._recording.deltas[game]
+
+
+class Watched(Bus):
+    """A bus that notes when the snapshots of the timed games were published."""
+
+    def __init__(self, client: Any, run: str, first: int) -> None:
+        super().__init__(client, run)
+        self._first = first
+        self.began = self.ended = (0, 0.0)  # games, time
+
+    def name_newest(self, name: SnapshotId) -> None:
+        super().name_newest(name)
+        self.ended = (name.games, time.perf_counter())
+        if self.began[0] < self._first:
+            self.began = self.ended
+
+    @property
+    def rate(self) -> float:
+        """Games a second."""
+        return (self.ended[0] - self.began[0]) / (self.ended[1] - self.began[1])
+
+
+def rate(
+    recording: Recording, durations: Sequence[float], workers: int, first: int, folder: Path
+) -> float:
+    """Games a second of a learner with so many simulated workers, from game `first` on.
+
+    `RuntimeError` if it does not come to the digest of the recording.
+    """
+    directory = RunDir.create(folder, recording.config)
+    context = multiprocessing.get_context("spawn")
+    with EmbeddedServer(folder.with_suffix(".log")) as server:
+        processes = [
+            context.Process(
+                target=_share,
+                args=(
+                    range(n, workers, _PROCESSES),
+                    server.url,
+                    directory.id,
+                    recording,
+                    durations,
+                ),
+                daemon=True,
+            )
+            for n in range(_PROCESSES)
+        ]
+        for process in processes:
+            process.start()
+        bus = Watched(connect(server.url), directory.id, first)
+        result = LearnerService(directory, bus, workers=workers).serve()
+        for process in processes:
+            process.join(_LEAVING)
+            process.kill()
+    if result.digest != recording.digest:
+        raise RuntimeError(f"{workers} simulated workers have led to another digest")
+    return bus.rate
+
+
+def _share(
+    places: range, url: str, run: str, recording: Recording, durations: Sequence[float]
+) -> None:
+    """In a process of its own: some of the workers, each in a thread."""
+    replace_actor(recording, durations)
+    threads = [
+        threading.Thread(target=_work, args=(f"w{place}", url, run, recording)) for place in places
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def replace_actor(recording: Recording, durations: Sequence[float]) -> None:
+    """From now on the workers of this process replay."""
+    setattr(job, "Actor", lambda _: ReplayActor(recording, durations))  # noqa: B010
+
+
+def _work(name: str, url: str, run: str, recording: Recording) -> None:
+    bus = Bus(connect(url), run)
+    player = Player(bus, recording.config, name)
+    beaten = 0.0
+    while True:
+        if time.monotonic() - beaten > _BEAT:
+            bus.beat(name, {})
+            beaten = time.monotonic()
+            if (bus.info() or {}).get("finished"):
+                return
+        try:
+            found = Queue.dequeue_any([bus.queue], 1, bus.client, serializer=Packed)
+        except DequeueTimeout:
+            continue
+        assert found is not None
+        take_lease(player, found[0].id, found[0].args[0])

@@ -1,0 +1,123 @@
+"""What a worker counts is what happened in its games."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry
+from runtime import kuhn
+
+from rejoinder.actor import Actor
+from rejoinder.config import RunConfig, load_config
+from rejoinder.games import GAMES
+from rejoinder.games.deal import DealView
+from rejoinder.games.session import Session
+from rejoinder.ledger import SnapshotId
+from rejoinder.wire import Deltas, EvaluationLease, Lease, Refusal
+from rejoinder_learner.state import Learner
+from rejoinder_worker.telemetry import MAX_RUNS, WorkerMetrics, summary
+
+SNAPSHOT = SnapshotId(0, bytes(32))
+
+
+def deltas_of(config: RunConfig, games: int) -> Deltas:
+    actor, policy = Actor(config), Learner(config).policy_at(0)
+    played = [actor.play(game, policy).copy() for game in range(games)]
+    counts = tuple(len(delta) for delta in played)
+    return Deltas(0, SNAPSHOT, "worker", 0.1, counts, np.concatenate(played))
+
+
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
+    return registry.get_sample_value(f"rejoinder_worker_{name}", labels)
+
+
+@pytest.mark.parametrize("abstraction", GAMES["deal"].abstractions, ids=lambda a: a.name)
+def test_a_response_is_known_by_its_actions(abstraction: object) -> None:
+    """In any position of any game: the mask meets the legal actions if, and only if, one is due."""
+    names = {a.name: a for a in GAMES["deal"].abstractions}
+    chosen = names[getattr(abstraction, "name", "")]
+    draw, seen = random.Random(3), set()
+    for seed in range(20):
+        session = Session.start("deal-medium", seed=seed)
+        while not session.over and session.to_move is not None:
+            view = session.view(session.to_move)
+            assert isinstance(view, DealView)
+            legal = {chosen.actions.index(a.name) for a in session.legal_abstract(chosen.name)}
+            responds = {chosen.responses >> number & 1 == 1 for number in legal}
+            assert responds == {view.response is not None}
+            seen |= responds
+            session.apply(draw.choice(session.legal()).name)
+    assert seen == {True, False}
+
+
+def test_the_summary_is_that_of_a_slow_reading() -> None:
+    config = load_config("small", {"rollouts": 1})
+    deltas = deltas_of(config, 12)
+    mask = config.load_abstraction().responses
+    responses = phases = choices = 0
+    for delta in deltas.by_game().values():
+        before = False
+        for entry in delta:
+            legal = int(entry["legal"])
+            now = legal & mask != 0
+            responses += now
+            phases += now and not before
+            choices += legal.bit_count() if legal.bit_count() > 1 else 0
+            before = now
+    assert summary(deltas, np.uint64(mask)) == (responses, phases, choices)
+    assert 0 < phases < responses < len(deltas.entries)
+
+
+def test_a_game_that_begins_with_a_response_begins_a_phase() -> None:
+    deltas = deltas_of(kuhn(), 3)
+    first, second = deltas.entries["legal"][0], np.uint64(1)
+    deltas.entries["legal"] = second
+    assert summary(deltas, second) == (len(deltas.entries), 3, 0)
+    assert summary(deltas, np.uint64(0)) == (0, 0, 0)
+    assert first != 0
+
+
+def test_games_without_response_phases_have_initiators_only() -> None:
+    config, metrics = kuhn(rollouts=3), WorkerMetrics()
+    deltas = deltas_of(config, 5)
+    metrics.work_on("r", config).played(deltas)
+    told = metrics.registry
+    assert value(told, "games_total", run="r") == 5
+    assert value(told, "decisions_total", run="r", role="initiator") == len(deltas.entries)
+    assert value(told, "decisions_total", run="r", role="responder") == 0
+    assert value(told, "response_phases_total", run="r") == 0
+    assert value(told, "rollouts_total", run="r") == 2 * 3 * len(deltas.entries)
+
+
+def test_leases_by_kind_and_outcome() -> None:
+    metrics = WorkerMetrics()
+    told, of_run = metrics.registry, metrics.work_on("r", kuhn())
+    refusal = Refusal("job", "worker", "why", snapshot_missing=True)
+    of_run.ended(Lease(0, 5, None, "k"), deltas_of(kuhn(), 1), 100, 0.5)
+    of_run.ended(EvaluationLease(SNAPSHOT, 4, "k"), refusal, 10, 0.25)
+    of_run.ended(None, refusal, 10, 0.25)  # it could not be read
+    assert value(told, "leases_total", run="r", kind="games", outcome="done") == 1
+    assert value(told, "leases_total", run="r", kind="games", outcome="refused") == 1
+    assert value(told, "leases_total", run="r", kind="evaluation", outcome="refused") == 1
+    assert value(told, "busy_seconds_total", run="r") == 1.0
+    assert value(told, "sent_bytes_total", run="r", kind="deltas") == 100
+    assert value(told, "sent_bytes_total", run="r", kind="refusal") == 20
+    assert value(told, "lease_seconds_count", run="r", kind="games") == 2
+
+
+def test_a_worker_lives_through_any_number_of_runs() -> None:
+    metrics, told = WorkerMetrics(), []
+    assert value(metrics.registry, "up", run="") == 0
+    for number in range(MAX_RUNS + 3):
+        metrics.work_on(str(number), kuhn())
+        assert value(metrics.registry, "up", run=str(number)) == 1
+        assert value(metrics.registry, "up", run="") is None
+        metrics.wait()
+        assert value(metrics.registry, "up", run=str(number)) == 0
+        assert value(metrics.registry, "up", run="") == 0
+        told.append(sum(len(family.samples) for family in metrics.registry.collect()))
+    assert told[-1] == told[MAX_RUNS - 1]
+    assert value(metrics.registry, "games_total", run="2") is None
+    assert value(metrics.registry, "games_total", run="3") == 0
