@@ -11,7 +11,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +71,13 @@ def targets(folder: Path) -> dict[str, str]:
     return found
 
 
+def worker(url: str, name: str, folder: Path) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    return command("worker", "--redis", url, "--name", name, "--metrics-targets", str(folder))
+
+
 @contextmanager
-def worker(url: str, name: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = ["worker", "--redis", url, "--name", name, "--metrics-targets", str(folder)]
+def command(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A `rejoinder` command, until this is left."""
     with subprocess.Popen(
         [sys.executable, "-m", "rejoinder_cli.main", *command],
         stderr=subprocess.DEVNULL,
@@ -83,6 +87,27 @@ def worker(url: str, name: str, folder: Path) -> Iterator[subprocess.Popen[bytes
             yield process
         finally:
             process.kill()
+
+
+@pytest.mark.slow
+def test_a_learner_that_stays_can_be_asked_after_the_end(
+    own_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    url, run, folder = own_server.url, tmp_path / "run", tmp_path / "targets"
+    asked = ["learner", "kuhn", "--redis", url, "--run", str(run), "--games", "40", "--stay"]
+    with (
+        command(*asked, "--metrics-targets", str(folder)) as learner,
+        worker(url, "a", tmp_path / "others"),
+    ):
+        assert eventually(lambda: run.exists() and RunDir.open(run).status().get("games") == 40, 60)
+        assert eventually(lambda: RunDir.open(run).status()["state"] == "finished")
+        ((_, target),) = targets(folder).items()
+        name = RunDir.open(run).id
+        assert Scraped(target)("learner_games", run=name) == 40
+        assert learner.poll() is None
+        learner.terminate()
+        assert learner.wait(20) == 0
+    assert targets(folder) == {}
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ lease is. Games a second are at most
 
     workers   W / (game + (lease + trips·round trip + loads·load) / n)
     window    (L + 1)·B / (slowest lease of a batch + lease + trips·round trip + load
-                           + B/n·message + n·fold + publish)
+                           + B/n·(message + the server's message and lease) + n·fold + publish)
     learner   (1 − W·look) / (fold + message / n + publish / B)
     server    (1 − W·beat) / (game + (message + lease) / n + publish / B)
     network   bytes a second / (delta + W·snapshot / B)
@@ -45,9 +45,11 @@ GAMES_PER_WORKER = 10  # of a batch that is made for so many workers
 
 _REAL = (1, 2)  # workers
 # Workers, the batch if it is not the default one, games.
-_SIMULATED = ((8, None, 1_200), (32, None, 2_400), (32, 320, 6_000))
-_DILATED = 4  # times as long as real games do simulated ones last: their worker is not free either
-_CEILING = (200, 5)  # batch and lease
+_SIMULATED = ((8, None, 400), (32, None, 800), (32, 320, 3_200))
+# Times as long as real games do simulated ones last, because their workers, who are not free
+# either, share a core or two.
+_DILATED = 16
+_CEILING = (500, 5)  # batch and lease
 _TABLE = tuple(2**n for n in range(11))  # workers
 _ROUNDS = 3
 _DRAWS = 200  # batches drawn for the slowest lease
@@ -167,7 +169,7 @@ def predict(costs: Costs, config: RunConfig, workers: int, site: Site) -> Predic
         slowest_lease(costs, lease, round(leases))
         + overhead
         + costs.load
-        + leases * costs.message
+        + leases * (costs.message + costs.server_message + costs.server_lease)
         + lease * costs.fold
         + costs.publish
     )

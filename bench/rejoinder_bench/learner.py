@@ -100,7 +100,11 @@ class Intake(NamedTuple):
 def take_in_recorded(
     recording: Recording, messages: Sequence[bytes], path: Path, take_in: TakeIn
 ) -> Intake:
-    """Have a learner take in a whole run from a server of its own."""
+    """Have a learner take in a whole run from a server of its own.
+
+    What comes at once, at most 64 messages, must be a whole window or at most a batch: the learner
+    refuses games whose time has not come.
+    """
     directory = RunDir.create(path, recording.config)
     with EmbeddedServer(path.with_suffix(".log")) as server:
         bus = Bus(connect(server.url), directory.id)

@@ -99,7 +99,14 @@ class System:
             with system.workers(
                 workers, server.url, directory.id, folder, stopwatch.__name__
             ) as processes:
-                LearnerService(directory, bus, workers=workers).serve()
+                result = LearnerService(
+                    directory,
+                    bus,
+                    workers=workers,
+                    should_stop=lambda: any(process.poll() for process in processes),
+                ).serve()
+                if not result.finished:
+                    raise RuntimeError(f"a worker died: {_last_words(folder, workers)}")
                 for process in processes:
                     process.wait()  # until they have seen the end and said what they did
         (games, begin, *before), (last, end, *after) = bus.first, bus.last
@@ -107,6 +114,11 @@ class System:
         self.shares = _worker_shares(folder, workers)  # of the workers' time, and of one core's
         for who, had, has in zip(("learner", "server"), before, after, strict=True):
             self.shares[f"{who}_cpu"] = (has - had) / (end - begin)
+
+
+def _last_words(folder: Path, workers: int) -> str:
+    logs = [(folder / f"w{i}.log").read_text().splitlines() for i in range(workers)]
+    return "; ".join(lines[-1] for lines in logs if lines)
 
 
 def _worker_shares(folder: Path, workers: int) -> dict[str, float]:

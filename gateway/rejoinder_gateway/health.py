@@ -14,6 +14,7 @@ from rejoinder_gateway.kernels import Kernels
 from rejoinder_gateway.problems import note
 from rejoinder_gateway.store import Store
 
+_PATIENCE = 2.0  # seconds that a database which is well may take
 _FRESH = 1.0  # seconds for which an answer of the database is good
 
 
@@ -42,7 +43,10 @@ class Health:
 
     async def _ask(self) -> str:
         try:
-            await self._store.do(lambda db: db.execute(text("SELECT 1")).scalar())
+            async with asyncio.timeout(_PATIENCE):
+                await self._store.do(lambda db: db.execute(text("SELECT 1")).scalar())
+        except TimeoutError:
+            return f"has not answered for {_PATIENCE:.0f} s"
         except SQLAlchemyError as error:
             return f"cannot be used; the log has more under {note(error)}"
         return "ok"

@@ -56,3 +56,4 @@ class Kernels:
             session.view(0)
             session.apply(mind.decide(session, 1, number)[0])
             number += 1
+        assert self._stopped or session.utilities is not None

@@ -37,7 +37,7 @@ from sqlalchemy import (
     event,
     text,
 )
-from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.types import JSON, DateTime, TypeDecorator
@@ -47,6 +47,12 @@ Work = Callable[[Session], T]
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LARGEST_BATCH = 200  # pieces of work that share a commit
+_PATIENCE = 5  # seconds that the database may let anybody wait
+_POSTGRESQL = {
+    "connect_timeout": _PATIENCE,
+    "tcp_user_timeout": 1000 * _PATIENCE,
+    "options": f"-c statement_timeout={_PATIENCE}s -c lock_timeout={_PATIENCE}s",
+}
 
 
 class StoreError(ValueError):
@@ -202,15 +208,20 @@ class Store:
 
     def _together(self, batch: list[tuple[Work[Any], Future[Any]]]) -> bool:
         """All in one transaction; False, and nothing done, if any of it fails."""
-        try:
-            with Session(self.engine, expire_on_commit=False) as session:
-                results = []
+        with Session(self.engine, expire_on_commit=False) as session:
+            results = []
+            try:
                 for work, _ in batch:
                     results.append(work(session))
                     session.flush()
+            except Exception:  # whose it was shows when each is done alone
+                return False
+            try:
                 session.commit()
-        except Exception:  # whose it was shows when each is done alone
-            return False
+            except Exception as error:  # it may have gone through, so nothing is done again
+                for _, done in batch:
+                    done.set_exception(error)
+                return True
         for (_, done), result in zip(batch, results, strict=True):
             done.set_result(result)
         return True
@@ -240,11 +251,11 @@ def check_database(url: str) -> None:
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the schema up to date."""
+    """Bring the schema up to date, or leave it as it is; one gateway at a time."""
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":  # several gateways may start at once
+        if engine.dialect.name == "postgresql":  # SQLite has one writer anyway
             connection.execute(text("SELECT pg_advisory_xact_lock(7205759403792793)"))
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
@@ -252,19 +263,26 @@ def migrate(engine: Engine) -> None:
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
-        return create_engine(url, pool_pre_ping=True, hide_parameters=True)
+        limits = {name: value for name, value in _POSTGRESQL.items() if name not in url.query}
+        return create_engine(url, connect_args=limits, pool_pre_ping=True, hide_parameters=True)
     if url.database and url.database != ":memory:":
         _make_file(Path(url.database))
     # Errors are logged, and what is stored of a game under way is nobody's to read there.
     engine = create_engine(
-        url, connect_args={"check_same_thread": False, "timeout": 30}, hide_parameters=True
+        url, connect_args={"check_same_thread": False, "timeout": _PATIENCE}, hide_parameters=True
     )
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _: Any) -> None:
         """Readers never wait for the writer, and a commit outlives the process and the power."""
+        connection.isolation_level = None  # transactions begin below, and hold changes of schema
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        """As a writer: one who becomes it later may find that another was faster."""
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
 

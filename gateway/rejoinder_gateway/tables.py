@@ -23,6 +23,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from weakref import WeakValueDictionary
 
+from pydantic import ValidationError
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session as Database
@@ -86,7 +87,8 @@ class Table:
 
     def begin(self) -> Session:
         """The game as it was before the first move."""
-        game = GAMES[self.row.game]
+        if (game := GAMES.get(self.row.game)) is None:
+            raise IllegalMove(f"there is no game {self.row.game} here")
         rules = game.rules_type.model_validate_json(json.dumps(self.row.rules), strict=True)
         return Session.start(game, rules, seed=self.row.seed)
 
@@ -140,6 +142,7 @@ class Tables:
         self._under_way = under_way
         self._cached, self._most = cached, most
         self._recent: OrderedDict[str, Table] = OrderedDict()  # kept
+        self._rebuilding: dict[str, asyncio.Task[Table]] = {}
         self._alive: WeakValueDictionary[str, Table] = WeakValueDictionary()  # in anybody's hands
 
     async def create(self, wanted: schemas.NewGame, who: str) -> tuple[str, Table]:
@@ -197,7 +200,7 @@ class Tables:
 
     async def open_for_ticket(self, game: str) -> Table:
         """The game, for somebody who has shown that he may see it."""
-        table = self._alive.get(game) or await self._rebuild(game)
+        table = await self._table(game)
         if table.agents_turn:
             async with self._held(table):
                 if table.agents_turn:  # the agent was to move when the gateway went down
@@ -322,6 +325,15 @@ class Tables:
         if table.agents_turn:
             raise Problem(409, "Not your turn", "the agent is to move", move_number=made)
 
+    async def _table(self, game: str) -> Table:
+        """The one table of a game: who comes while it is being rebuilt waits for the same."""
+        if table := self._alive.get(game):
+            return table
+        if game not in self._rebuilding:
+            rebuilding = self._rebuilding[game] = asyncio.create_task(self._rebuild(game))
+            rebuilding.add_done_callback(lambda _: self._rebuilding.pop(game))
+        return await asyncio.shield(self._rebuilding[game])
+
     async def _rebuild(self, game: str) -> Table:
         def read(db: Database) -> tuple[GameRow | None, list[Made]]:
             columns = (MoveRow.number, MoveRow.actor, MoveRow.move, MoveRow.made, MoveRow.decision)
@@ -332,13 +344,14 @@ class Tables:
         if row is None:
             raise unknown_game()
         try:
-            table = await asyncio.to_thread(Table, row, moves)
-        except IllegalMove:
+            return self._keep(await asyncio.to_thread(Table, row, moves))
+        except (IllegalMove, ValidationError):
             raise Problem(
-                503, "Other rules", "the game was begun with an engine whose rules were others"
+                503,
+                "Other rules",
+                f"the game was begun with engine {row.kernel}, whose rules were others than "
+                f"those of {KERNEL_VERSION}, which is here",
             ) from None
-        # If somebody else was faster, his: there must be one table.
-        return self._alive.get(game) or self._keep(table)
 
     def _keep(self, table: Table) -> Table:
         self._alive[table.row.id] = table

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rejoinder.actor import Actor, Delta
 from rejoinder.cfr.table import table_of
@@ -23,7 +24,10 @@ from rejoinder.rundir import RunDir
 from rejoinder.warm import warm_up_player
 from rejoinder_learner.journal import Journal, Report, is_due
 from rejoinder_learner.state import Learner, warm_up
+from rejoinder_learner.status import Rate, describe
 from rejoinder_learner.telemetry import LearnerMetrics
+
+_BEAT = 1.0  # seconds between two words on how it stands
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ def _train(
     warm_up(config)
     warm_up_player(config)
     first, start = learner.games, time.perf_counter()
+    notice = Notice(run, report)
     on_game(first)
     for games, policies in evaluations.items():  # left over by a run with workers
         journal.win_rates(games, win_rates(config, games, table_of(policies.rows)))
@@ -83,8 +88,10 @@ def _train(
             journal.win_rates(learner.games, win_rates(config, learner.games, learner.policy()))
         if is_due(config, config.checkpoint_every, learner.games) and learner.games < config.games:
             journal.save(learner)
+        notice.tell(learner)
         on_game(learner.games)
     journal.save_last(learner)
+    notice.tell(learner, "finished" if learner.games >= config.games else "stopped")
     telemetry.end()
     return TrainResult(
         games=learner.games,
@@ -93,6 +100,42 @@ def _train(
         digest=learner.digest(),
         finished=learner.games >= config.games,
     )
+
+
+class Notice:
+    """Says in the run directory how the training stands, as a learner with workers does."""
+
+    def __init__(self, run: RunDir, report: Report) -> None:
+        self._run, self._report = run, report
+        self._rate, self._told = Rate(), 0.0
+
+    def tell(self, learner: Learner, state: str = "training") -> None:
+        """Once a second, and whenever the state is another one."""
+        now = time.monotonic()
+        if state == "training" and now - self._told < _BEAT:
+            return
+        self._told = now
+        latest: dict[str, Any] = {}
+        for record in self._run.metrics()[-2:]:
+            latest |= record
+        status = describe(
+            games=learner.games,
+            target=self._run.config.games,
+            rate=self._rate.update(learner.games, now),
+            metrics=latest,
+            workers={},
+            figures={
+                "state": state,
+                "id": self._run.id,
+                "fingerprint": self._run.config.fingerprint,
+                "version": learner.games // self._run.config.batch,
+                "infosets": len(learner.rows),
+            },
+        )
+        try:
+            self._run.write_status(status)
+        except OSError as error:
+            self._report(f"the status cannot be written: {error.strerror}")
 
 
 def _fold(learner: Learner, delta: Delta, telemetry: LearnerMetrics) -> None:

@@ -79,7 +79,7 @@ def small_learner(monkeypatch: pytest.MonkeyPatch) -> None:
         return work(*arguments)
 
     monkeypatch.setattr(learner, "_pinned", here)
-    monkeypatch.setattr(learner, "_in_a_process", lambda work, *arguments: work(*arguments))
+    monkeypatch.setattr(learner, "in_a_process", lambda work, *arguments: work(*arguments))
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system cannot pin a process")

@@ -18,19 +18,8 @@ from rq.queue import Queue
 from runtime import Hand, eventually, kuhn, sequential, train_with
 
 from rejoinder import bus as module
-from rejoinder.bus import (
-    LEARNER_TTL,
-    Backoff,
-    Bus,
-    BusError,
-    Flushed,
-    Order,
-    Packed,
-    connect,
-    job_name,
-    runs,
-    shown,
-)
+from rejoinder.bus import LEARNER_TTL, Bus, Flushed, Order, Packed, job_name, runs
+from rejoinder.bus.connection import Backoff, BusError, connect, shown
 from rejoinder.bus.server import EmbeddedServer, _executable, end_with_parent
 from rejoinder.ledger import SnapshotId
 from rejoinder.rundir import RunDir

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from runtime import eventually
 
-from rejoinder.bus import BusError, connect
 from rejoinder.bus import server as module
+from rejoinder.bus.connection import BusError, connect
 from rejoinder.bus.server import EmbeddedServer
 
 

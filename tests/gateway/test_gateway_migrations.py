@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -183,11 +185,31 @@ def test_a_schema_that_is_not_ours_is_refused_and_left_alone(url: str) -> None:
     assert "moves" not in after
 
 
-def test_gateways_that_start_at_once_bring_it_up_to_date_once(postgresql_url: str) -> None:
-    url = settings(Path("runs"), postgresql_url).database_url
+def test_gateways_that_start_at_once_bring_it_up_to_date_once(url: str) -> None:
     with ThreadPoolExecutor(4) as threads:
         for store in threads.map(Store, [url] * 4):
             store.close()
+    assert _differences(url) == []
+
+
+_KILLED = """
+import os, sys
+from sqlalchemy import Engine, event
+from rejoinder_gateway.store import Store
+
+@event.listens_for(Engine, "after_cursor_execute")
+def kill(connection, cursor, statement, *_):
+    if statement.startswith("ALTER TABLE games ADD"):
+        os._exit(9)
+
+Store(sys.argv[1])
+"""
+
+
+def test_a_kill_between_two_changes_of_the_schema_leaves_it_usable(url: str) -> None:
+    killed = subprocess.run([sys.executable, "-c", _KILLED, url])
+    assert killed.returncode == 9
+    Store(url).close()
     assert _differences(url) == []
 
 

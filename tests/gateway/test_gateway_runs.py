@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import dataclasses
+import errno
 import io
 import json
 import os
@@ -400,3 +401,18 @@ def test_a_run_in_training_is_followed_and_stopped(tmp_path: Path) -> None:
 
 def test_stopping_a_run_that_nobody_trains_is_a_conflict(client: TestClient) -> None:
     assert client.post(f"{API}/runs/kuhn/stop", headers=AS_ADMIN).status_code == 409
+
+
+def test_a_run_that_is_read_only_for_the_gateway_says_so(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the containers; whoever is root may write anywhere, so the disk is played here."""
+
+    def refuse(_: RunDir) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(RunDir, "request_stop", refuse)
+    monkeypatch.setattr(library.Run, "standing", lambda _: {"alive": True})
+    answer = client.post(f"{API}/runs/kuhn/stop", headers=AS_ADMIN)
+    assert answer.status_code == 503
+    assert "read-only" in answer.json()["detail"]

@@ -190,3 +190,20 @@ def test_tiny_learns_to_beat_random(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", load_config("tiny", {"games": 100}))
     train(run)
     assert run.metrics()[-1]["win_rates"]["random"]["low"] > 0.5
+
+
+def test_it_says_how_it_stands(tmp_path: Path) -> None:
+    """As a learner with workers does, so that whoever watches need not know the mode."""
+    run = RunDir.create(tmp_path / "run", make_config({"game": "kuhn", "games": 40}))
+    states: list[str] = []
+
+    def look(games: int) -> None:
+        if games:
+            states.append(run.standing()["state"])
+
+    train(run, on_game=look, should_stop=lambda: len(states) == 20)
+    assert states == ["training"] * 20
+    stopped = run.standing()
+    assert (stopped["state"], stopped["games"], stopped["alive"]) == ("stopped", 20, False)
+    train(run)
+    assert (run.standing()["state"], run.standing()["games"]) == ("finished", 40)

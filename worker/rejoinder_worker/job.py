@@ -39,7 +39,7 @@ from rejoinder.wire import (
     Snapshot,
     WireError,
 )
-from rejoinder_worker.telemetry import RunMetrics, WorkerMetrics
+from rejoinder_worker.telemetry import WorkerMetrics
 
 _FIRST_ROWS = 256
 
@@ -70,7 +70,8 @@ class Player:
         self.between_games: Callable[[], None] = lambda: None
         self._actor = Actor(config)
         actions = len(config.load_abstraction().actions)
-        self._snapshots = SnapshotCache(bus, self.codec, actions, self.metrics)
+        heard = self.metrics.received_snapshot
+        self._snapshots = SnapshotCache(bus, self.codec, actions, heard)
 
     def work_on(self, lease: Lease | EvaluationLease) -> Message:
         """Do what a lease asks for."""
@@ -147,10 +148,12 @@ def _read(player: Player, message: bytes) -> Lease | EvaluationLease:
 class SnapshotCache:
     """The newest snapshot that was asked for; the next one is usually a patch away."""
 
-    def __init__(self, bus: Bus, codec: Codec, actions: int, metrics: RunMetrics) -> None:
+    def __init__(
+        self, bus: Bus, codec: Codec, actions: int, on_bytes: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._bus = bus
         self._codec = codec
-        self._metrics = metrics
+        self._on_bytes = on_bytes  # hears how much was read
         self._dtype = policy_dtype(actions)
         self._name: SnapshotId | None = None
         self._table = self.empty()
@@ -184,7 +187,7 @@ class SnapshotCache:
 
     def decode(self, name: SnapshotId, parts: Sequence[bytes]) -> Sequence[Snapshot]:
         """The parts of one snapshot, all of them."""
-        self._metrics.received_snapshot(sum(map(len, parts)))
+        self._on_bytes(sum(map(len, parts)))
         decoded: list[Snapshot] = []
         for part in parts:
             try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import Annotated
+
 import typer
 
 from rejoinder_cli.commands.train import (
@@ -30,6 +33,8 @@ from rejoinder_cli.options import (
 )
 from rejoinder_cli.output import JsonFlag, Output
 
+_LOOK = 0.5  # seconds between two looks whether to stop
+
 
 def learner(
     config: ConfigArgument,
@@ -43,6 +48,10 @@ def learner(
     metrics_port: MetricsPortOption = None,
     metrics_host: MetricsHostOption = LOOPBACK,
     metrics_targets: MetricsTargetsOption = None,
+    stay: Annotated[
+        bool,
+        typer.Option("--stay", help="When the run is finished, keep its metrics up until stopped."),
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Start a run, or go on with it if it is there: safe to be restarted at any time."""
@@ -68,8 +77,10 @@ def learner(
             patience=patience,
             telemetry=telemetry,
         )
-    tell_result(result, planned.path, output)
-    output.result(result_fields(result) | {"run": str(planned.path), "mode": mode})
+        tell_result(result, planned.path, output)
+        output.result(result_fields(result) | {"run": str(planned.path), "mode": mode})
+        while stay and result.finished and not should_stop():
+            time.sleep(_LOOK)
     if not result.finished:
         output.say(f"stopped; to go on: {planned.resume_command('learner')}")
         raise typer.Exit(130)

@@ -66,9 +66,10 @@ def warm(
 
 
 def _train_a_little(source: str, output: Output) -> None:
-    """A run as it is, with a worker: the learner checks and folds what it did not play itself."""
+    """A run with a worker, whose deltas the learner checks and folds; then it is gone on with."""
     from rejoinder.config import load_config
     from rejoinder.rundir import RunDir
+    from rejoinder_learner.sequential import train
 
     config = load_config(source).model_copy(update=_LITTLE)
     with (
@@ -80,6 +81,8 @@ def _train_a_little(source: str, output: Output) -> None:
         result = train_with_workers(
             *(directory, None, 1, title, should_stop, output), mode="ordered", patience=60.0
         )
+        directory.continue_with(config.model_copy(update={"games": config.games + 2}))
+        train(directory, should_stop=should_stop)
     if not result.finished:
         raise typer.Exit(130)
 

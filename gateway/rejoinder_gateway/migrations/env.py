@@ -10,6 +10,7 @@ context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=Base.metadata,
     render_as_batch=True,
+    transactional_ddl=True,  # SQLite's too, which Alembic does not expect
 )
 with context.begin_transaction():
     context.run_migrations()

@@ -12,7 +12,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from rejoinder_gateway.context import Admin, Here, Stream, TheRun
 from rejoinder_gateway.library import Library, Run
-from rejoinder_gateway.problems import Problem
+from rejoinder_gateway.problems import Problem, log
 from rejoinder_gateway.schemas import (
     Accepted,
     History,
@@ -72,7 +72,12 @@ async def stop(run: TheRun) -> Accepted:
     """Ask the trainer to write a checkpoint and stop."""
     if not run.standing()["alive"]:
         raise Problem(409, "Not training", "nobody is training this run now")
-    run.directory.request_stop()
+    try:
+        run.directory.request_stop()
+    except OSError as error:
+        log.warning("%s cannot be stopped from here: %s", run.name, error)
+        detail = "the runs are read-only for this gateway; stop the learner itself"
+        raise Problem(503, "Cannot stop", detail) from None
     return Accepted(status="stopping")
 
 

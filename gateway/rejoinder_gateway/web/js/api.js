@@ -1,8 +1,11 @@
 /** The gateway's API. Paths and shapes are those of its OpenAPI document. */
 
-import { lose, lost } from "./connection.js";
+import { lose, lost, reachable } from "./connection.js";
 
 const API = "/api/v1";
+const PATIENCE = 10_000; // milliseconds without an answer until the gateway is asked for a sign of life
+const LONGEST = 120_000; // a gateway that is alive may be slow: a new one compiles its kernels first
+const UNKNOWN_INFOSET = "urn:rejoinder:problem:unknown-infoset";
 
 /** A problem that the gateway answered with. */
 export class ApiError extends Error {
@@ -15,10 +18,10 @@ export class ApiError extends Error {
   }
 }
 
-/** The gateway could not be reached. */
+/** The gateway could not be reached, or did not answer. */
 export class ConnectionLost extends Error {
   constructor() {
-    super("The gateway cannot be reached. The page tries again by itself.");
+    super("The gateway does not answer. Try again once the connection is back.");
     this.title = "No connection";
   }
 }
@@ -33,17 +36,44 @@ export async function request(path, { method = "GET", body, secret } = {}) {
   const headers = {};
   if (secret) headers.Authorization = `Bearer ${secret}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  const patience = new Patience();
   let response;
   let text;
   try {
-    response = await fetch(API + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    response = await fetch(API + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: patience.signal });
     text = await response.text();
   } catch {
     lose();
     throw new ConnectionLost();
+  } finally {
+    patience.end();
   }
   if (response.ok) return JSON.parse(text);
   throw new ApiError({ ...problemIn(text), status: response.status });
+}
+
+/** Gives a request up when nothing comes and the gateway gives no sign of life either. */
+class Patience {
+  constructor() {
+    this.began = Date.now();
+    this.controller = new AbortController();
+    this.signal = this.controller.signal;
+    this.wait();
+  }
+
+  wait() {
+    this.timer = setTimeout(async () => {
+      const alive = Date.now() - this.began < LONGEST && (await reachable());
+      if (this.timer === 0) return; // answered meanwhile
+      if (alive) this.wait();
+      else this.controller.abort();
+    }, PATIENCE);
+  }
+
+  end() {
+    clearTimeout(this.timer);
+    this.timer = 0;
+  }
 }
 
 /** @param {string} text */
@@ -93,6 +123,20 @@ export const run = (name) => insist(`/runs/${segment(name)}`);
 export const runHistory = async (name) => (await insist(`/runs/${segment(name)}/history`)).records;
 /** @param {string} name @param {Record<string, any>} given */
 export const infosets = (name, given) => insist(`/runs/${segment(name)}/policy${query(given)}`);
+/**
+ * One infoset, or null where the snapshot has not met it.
+ * @param {string} name
+ * @param {string} identifier
+ * @param {Record<string, any>} given
+ */
+export async function infoset(name, identifier, given) {
+  try {
+    return await insist(`/runs/${segment(name)}/policy/${segment(identifier)}${query(given)}`);
+  } catch (error) {
+    if (error instanceof ApiError && error.problem.type === UNKNOWN_INFOSET) return null; // other 404s are of runs and snapshots
+    throw error;
+  }
+}
 /** @param {string} name */
 export const runEvents = async (name) => `${API}/runs/${segment(name)}/events`;
 

@@ -7,6 +7,7 @@ import { fill, h } from "./ui.js";
 
 const FIRST_WAIT = 400; // milliseconds
 const LONGEST_WAIT = 4000;
+const SIGN = 5000; // within which a gateway that is there gives a sign of life
 
 /** @type {Promise<void>|null} until the gateway is back */
 let recovery = null;
@@ -36,15 +37,20 @@ async function recover() {
   show(true);
   for (let wait = FIRST_WAIT; ; wait = Math.min(LONGEST_WAIT, wait * 1.5)) {
     await new Promise((resolve) => setTimeout(resolve, wait));
-    try {
-      if ((await fetch("/healthz", { cache: "no-store" })).ok) break;
-    } catch {
-      // still away
-    }
+    if (await reachable()) break;
   }
   recovery = null;
   show(false);
   for (const listener of [...listeners]) listener();
+}
+
+/** Whether the gateway gives a sign of life. A connection on which nothing comes is none. */
+export async function reachable() {
+  try {
+    return (await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(SIGN) })).ok;
+  } catch {
+    return false;
+  }
 }
 
 /** @param {boolean} away */

@@ -6,7 +6,7 @@
  *   actions: {name: string, latest: number, average: number, regret: number}[], snapshot: number}} Infoset
  */
 
-import { infosets as readInfosets, runs as readRuns } from "./api.js";
+import { infoset as readInfoset, infosets as readInfosets, runs as readRuns } from "./api.js";
 import { onRecovery } from "./connection.js";
 import { describe, examples } from "./infoset_words.js";
 import { comparison, infosetDetail } from "./policy_detail.js";
@@ -214,8 +214,8 @@ class Browser {
     if (!this.detail.childElementCount) fill(this.detail, loading("the infoset"));
     try {
       const [one, two] = await Promise.all([
-        this.find(this.run.name, this.chosen.snapshot),
-        this.other.run ? this.find(this.other.run, snapshot) : null,
+        readInfoset(this.run.name, this.infoset, { snapshot: this.chosen.snapshot }),
+        this.other.run ? readInfoset(this.other.run, this.infoset, { snapshot }) : null,
       ]);
       if (looked !== this.looked) return;
       const shown = this.other.run ? comparison(...this.inOrder(one, { infoset: two, snapshot })) : one ? infosetDetail(one) : empty("Not met", "This snapshot does not know the infoset yet. Another one may.");
@@ -238,13 +238,6 @@ class Browser {
     const left = { name: `${this.run.name}, ${count(mine, "game")}`, infoset: one };
     const right = { name: `${this.other.run}, ${count(theirs, "game")}`, infoset: other.infoset };
     return this.other.run === this.run.name && theirs < mine ? [right, left] : [left, right];
-  }
-
-  /** @param {string} run @param {string} snapshot @returns {Promise<Infoset|null>} null: not met there */
-  async find(run, snapshot) {
-    // A search, because an infoset that is not met is no error here.
-    const { infosets } = /** @type {{infosets: Infoset[]}} */ (await readInfosets(run, { snapshot, search: this.infoset, limit: 1 }));
-    return infosets.find(({ identifier }) => identifier === this.infoset) ?? null;
   }
 
   /** The runs that have the same infosets. */

@@ -16,8 +16,8 @@ export function startRouter(main, views) {
 
   function go() {
     const route = parse(location.hash);
-    if (!(route.view in views)) {
-      if (location.hash && !location.hash.startsWith("#/")) return; // a skip link
+    if (!Object.hasOwn(views, route.view)) {
+      if (!first && location.hash && !location.hash.startsWith("#/")) return; // a skip link
       location.replace(`#/${Object.keys(views)[0]}`);
       return;
     }
@@ -61,5 +61,9 @@ export function address(view, argument, query) {
 function parse(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [view, argument] = path.split("/");
-  return { view, argument: argument ? decodeURIComponent(argument) : null, query: new URLSearchParams(query) };
+  try {
+    return { view, argument: argument ? decodeURIComponent(argument) : null, query: new URLSearchParams(query) };
+  } catch {
+    return { view: "", argument: null, query: new URLSearchParams() }; // no address of this page
+  }
 }

@@ -1,14 +1,20 @@
 /**
- * News by an event stream that comes back by itself. While the gateway has no stream to give, the
- * page looks for news every few seconds instead, and asks for a stream again from time to time.
+ * News by an event stream that comes back by itself. While there is no stream to have, the page looks
+ * for news every few seconds instead, and asks for a stream again from time to time.
+ *
+ * A browser has six connections to a gateway (HTTP/1.1), for all its tabs together, and a stream keeps
+ * one. So only a few tabs have a stream at a time, each by a lock that the tabs share, and only while
+ * they are shown; without such locks (they need HTTPS or loopback) none has. A hidden tab does nothing,
+ * and looks for what it has missed once it is shown.
  */
 
-import { lose } from "./connection.js";
+import { lose, reachable } from "./connection.js";
 
+const STREAMS = 4; // of all tabs together
 const QUIET = 45_000; // milliseconds without even a ping: the connection is taken for dead
 const AGAIN = 1_000; // before a stream that has ended is asked for again
 const LOOK = 2_000; // between two looks while there is no stream
-const LOOKS = 6; // before a stream that was refused is asked for again
+const LOOKS = 6; // before a stream that was not to be had is asked for again
 
 /**
  * @param {{
@@ -20,33 +26,43 @@ const LOOKS = 6; // before a stream that was refused is asked for again
  */
 export function follow({ address, handlers, look, over = () => false }) {
   let left = false;
-  let close = () => {};
+  let close = () => {}; // the stream
+  let wake = () => {}; // from a sleep
   const done = () => left || over();
 
   async function run() {
     while (!done()) {
-      const end = await listen();
+      const end = hidden() ? "ended" : await listen();
       if (end === "gone" || done()) return;
-      const away = !(await reachable());
+      if (hidden()) await sleep(Infinity);
+      const away = !done() && !(await reachable());
       if (away) await lose();
-      const full = end === "refused" && !away;
+      const none = end === "none" && !away;
       // What no stream tells, for as long as there is none.
-      for (let looks = full ? LOOKS : 1; looks > 0 && !done(); looks -= 1) {
+      for (let looks = none ? LOOKS : 1; looks > 0 && !done() && !hidden(); looks -= 1) {
         if (!(await lookOnce())) return;
-        await sleep(full ? LOOK : AGAIN);
+        await sleep(none ? LOOK : AGAIN);
       }
     }
   }
 
-  /** Until the stream ends. @returns {Promise<"ended"|"refused"|"gone">} */
+  /** Until the stream ends. @returns {Promise<"ended"|"none"|"gone">} */
   async function listen() {
-    let url = "";
+    const giveBack = await takeStream();
+    if (!giveBack) return "none";
     try {
-      url = await address();
+      const url = await address();
+      if (done()) return "gone";
+      return hidden() ? "ended" : await hear(url);
     } catch (error) {
-      return missing(error) ? "gone" : "refused";
+      return missing(error) ? "gone" : "none";
+    } finally {
+      giveBack();
     }
-    if (done()) return "gone";
+  }
+
+  /** @param {string} url @returns {Promise<"ended"|"none">} */
+  function hear(url) {
     return new Promise((resolve) => {
       const source = new EventSource(url);
       let opened = false;
@@ -54,7 +70,7 @@ export function follow({ address, handlers, look, over = () => false }) {
       const finish = () => {
         clearTimeout(watchdog);
         source.close();
-        resolve(opened ? "ended" : "refused");
+        resolve(opened || hidden() ? "ended" : "none");
       };
       const alive = () => {
         clearTimeout(watchdog);
@@ -85,23 +101,53 @@ export function follow({ address, handlers, look, over = () => false }) {
     return true;
   }
 
-  run();
+  /** Until the time is over, the tab is shown or hidden, or this ends. @param {number} milliseconds */
+  function sleep(milliseconds) {
+    return /** @type {Promise<void>} */ (
+      new Promise((resolve) => {
+        const timer = milliseconds === Infinity ? 0 : setTimeout(resolve, milliseconds);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      })
+    );
+  }
+
+  function visibility() {
+    if (hidden()) close();
+    wake();
+  }
+
+  document.addEventListener("visibilitychange", visibility);
+  run().finally(() => document.removeEventListener("visibilitychange", visibility));
   return () => {
     left = true;
     close();
+    wake();
   };
 }
 
+/** @returns {Promise<(() => void)|null>} what gives it back; null if other tabs have them all */
+async function takeStream() {
+  for (let k = 0; k < STREAMS; k += 1) {
+    const giveBack = await take(`rejoinder.stream.${k}`);
+    if (giveBack) return giveBack;
+  }
+  return null;
+}
+
+/** @param {string} name of a lock @returns {Promise<(() => void)|null>} */
+function take(name) {
+  return new Promise((resolve) => {
+    if (!navigator.locks) return resolve(null);
+    navigator.locks
+      .request(name, { ifAvailable: true }, (lock) => lock && new Promise((giveBack) => resolve(() => giveBack(null))))
+      .then(() => resolve(null), () => resolve(null)); // not to be had; else it was resolved before
+  });
+}
+
+const hidden = () => document.visibilityState === "hidden";
+
 /** @param {unknown} error */
 const missing = (error) => /** @type {any} */ (error).status === 404;
-
-/** @param {number} milliseconds */
-const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-
-async function reachable() {
-  try {
-    return (await fetch("/healthz", { cache: "no-store" })).ok;
-  } catch {
-    return false;
-  }
-}

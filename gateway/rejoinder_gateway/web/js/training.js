@@ -10,7 +10,7 @@ import { onRecovery } from "./connection.js";
 import { address } from "./router.js";
 import { measureOf } from "./scores.js";
 import { follow } from "./stream.js";
-import { trainingCharts } from "./training_charts.js";
+import { addRate, trainingCharts } from "./training_charts.js";
 import { bar, count, empty, failure, fill, h, loading, number, percent } from "./ui.js";
 
 const LOOK = 3000; // milliseconds between two looks at the list
@@ -84,7 +84,7 @@ function oneRun(main, name) {
   /** @param {any} run */
   function status(run) {
     if (left) return;
-    if (run.games_per_second) speed.push({ time: new Date(), rate: run.games_per_second });
+    if (run.games_per_second) addRate(speed, { time: new Date(), rate: run.games_per_second });
     fill(tiles, runTiles(run));
     draw();
   }

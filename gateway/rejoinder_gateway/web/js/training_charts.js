@@ -9,6 +9,7 @@ import { measureOf } from "./scores.js";
 import { h, number, readable } from "./ui.js";
 
 const FEW = 3;
+const MOST_RATES = 2000;
 const GAMES = { title: { text: "training games", standoff: 8 }, rangemode: "tozero" };
 
 export function trainingCharts() {
@@ -41,6 +42,18 @@ export function trainingCharts() {
       drawSpeed(speed, rates);
     },
   };
+}
+
+/**
+ * A page may stay open for days: when there are too many points, every other one goes. The whole time
+ * stays in sight, the distant past more coarsely.
+ * @template T
+ * @param {T[]} rates
+ * @param {T} rate
+ */
+export function addRate(rates, rate) {
+  if (rates.length >= MOST_RATES) rates.splice(0, rates.length, ...rates.filter((_, k) => k % 2 === 0));
+  rates.push(rate);
 }
 
 /** @typedef {ReturnType<typeof figure>} Figure */

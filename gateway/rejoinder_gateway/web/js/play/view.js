@@ -16,7 +16,7 @@
 import { ApiError, createGame, gameApi } from "../api.js";
 import { onRecovery } from "../connection.js";
 import { address } from "../router.js";
-import { forgetGame, games, remember, remembered, rememberGame } from "../store.js";
+import { forgetGame, games, gamesAreStored, remember, remembered, rememberGame } from "../store.js";
 import { follow } from "../stream.js";
 import { announce, count, failure, fill, h, loading, readable, shortTitle, signed, words } from "../ui.js";
 import { after, beats, story, tell } from "./deal_events.js";
@@ -29,6 +29,7 @@ import { unfinishedGames } from "./unfinished.js";
 
 const SLOW = 250; // milliseconds after which a move that is not answered yet is said to be on its way
 const OWN_MOVE = 350; // milliseconds: one's own move needs no long look
+const REFUSED = [409, 422]; // a move that is answered so was not made
 const PEEK = 120; // pixels: what is in sight by less than this is brought into view
 
 /** @type {import("../router.js").View} */
@@ -86,7 +87,7 @@ class Seat {
     /** @type {string|null} */
     this.headline = null;
     /** @type {string|null} */
-    this.notice = null;
+    this.notice = gamesAreStored() ? null : "This browser cannot store the game: it can be gone on with only while this page stays open.";
     /** @type {string[]} */
     this.touched = [];
     /** @type {Record<string, number>|null} */
@@ -124,24 +125,42 @@ class Seat {
   async act(move) {
     if (this.busy) return;
     this.notice = null;
-    const answer = await this.send(move);
-    if (answer) await this.show(answer);
-    else await this.refresh();
+    let answer;
+    try {
+      answer = await this.send(move);
+    } catch (error) {
+      return this.findOut(error);
+    }
+    await this.show(answer);
   }
 
-  /** @param {string} move @returns {Promise<GameState|null>} null: it was not made */
+  /** @param {string} move @returns {Promise<GameState>} */
   async send(move) {
     this.busy = true;
     const slow = setTimeout(() => this.drawTable(), SLOW);
     try {
       return (await this.api.move(this.game.move_number, move)).game;
-    } catch (error) {
-      this.notice = `That move was not made. ${words(error).detail}`;
-      return null;
     } finally {
       clearTimeout(slow);
       this.busy = false;
     }
+  }
+
+  /** A move went wrong. Whether it was made, only the game tells. @param {unknown} error */
+  async findOut(error) {
+    const { detail } = words(error);
+    const { move_number: before } = this.game;
+    const refused = error instanceof ApiError && REFUSED.includes(error.status);
+    this.notice = `${refused ? "That move was not made." : "It is not known whether the move was made."} ${detail}`;
+    this.drawTable();
+    let now;
+    try {
+      now = await this.api.state();
+    } catch {
+      return; // it stays unknown; a move that is sent again is not made twice
+    }
+    if (!refused) this.notice = now.move_number > before ? null : `The move has not been made so far. ${detail}`;
+    await this.show(now);
   }
 
   async resign() {
@@ -423,7 +442,7 @@ async function startGame(present) {
 
 /** The same opponent, the same settings. @param {GameState} game */
 async function playAgain({ id }) {
-  const { wanted } = games()[id];
+  const wanted = games()[id]?.wanted;
   if (!wanted) return startGame(null);
   try {
     enter({ ...(await createGame(wanted)), wanted });

@@ -1,0 +1,406 @@
+"""compose.yaml: what it promises, and that its services do train, answer and scale."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import psycopg
+import pytest
+import redis
+import yaml
+from composition import (
+    OWN,
+    ROOT,
+    SECRETS,
+    Container,
+    Missing,
+    bus,
+    bus_client,
+    composed,
+    interpolate,
+    load,
+    raw,
+)
+from gateway_play import ADMIN, postgresql
+from runtime import eventually
+
+from rejoinder.config import load_config
+from rejoinder.rundir import RunDir
+from rejoinder_learner.sequential import train
+
+RUN = "composed"
+WINDOW = 5.0  # seconds over which games are counted
+SETTINGS = {"games": "1000000", "checkpoint_every": "200", "eval_every": "0", "batch": "60"}
+
+# The file
+
+
+def schema() -> dict[str, Any]:
+    """The compose specification's, as check-jsonschema carries it."""
+    kept = importlib.resources.files("check_jsonschema") / "builtin_schemas/vendor"
+    text = (kept / "compose-spec.json").read_text("utf-8")
+    read: dict[str, Any] = json.loads(text)
+    return read
+
+
+def test_it_is_valid() -> None:
+    validator = jsonschema.validators.validator_for(schema())(schema())
+    validator.validate(raw())
+    validator.validate(load(SECRETS))
+    wrong = load(SECRETS)
+    wrong["services"]["worker"]["memory"] = "1g"
+    with pytest.raises(jsonschema.ValidationError, match="memory"):
+        validator.validate(wrong)
+
+
+def test_every_part_is_there_and_kept_alive_and_in_bounds() -> None:
+    services = load(SECRETS)["services"]
+    assert set(services) == {*OWN, "redis", "postgres", "prometheus", "grafana"}
+    for name, service in services.items():
+        assert service["healthcheck"]["test"], name
+        assert service["restart"] == "unless-stopped", name
+        assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert "privileged" not in service, name
+        assert service["logging"]["options"]["max-size"], name
+    for name in OWN:
+        assert services[name]["cap_drop"] == ["ALL"]
+
+
+def test_what_scales_has_no_name_and_no_port_of_its_own() -> None:
+    worker = load(SECRETS)["services"]["worker"]
+    assert not {"container_name", "ports", "volumes", "hostname"} & worker.keys()
+
+
+def test_nothing_is_published_beyond_loopback() -> None:
+    published = {}
+    for name, service in load(SECRETS)["services"].items():
+        assert service.get("network_mode") is None
+        for port in service.get("ports", []):
+            assert port.startswith("127.0.0.1:"), (name, port)
+            published[name] = port
+    assert set(published) == {"gateway", "prometheus", "grafana"}
+    closed = {name for name, how in raw()["networks"].items() if (how or {}).get("internal")}
+    assert closed == {"bus", "database", "metrics"}
+    assert set(load(SECRETS)["services"]["redis"]["networks"]) <= closed
+    assert set(load(SECRETS)["services"]["postgres"]["networks"]) <= closed
+
+
+def test_secrets_are_asked_for_and_not_in_the_file() -> None:
+    for name in SECRETS:
+        with pytest.raises(Missing, match=f"{name}: set it in .env, see deploy/env.example"):
+            load({key: value for key, value in SECRETS.items() if key != name})
+    secret = re.compile(r"PASSWORD|TOKEN|SECRET|DATABASE|REJOINDER_REDIS")
+    for name, service in raw()["services"].items():
+        for key, value in service.get("environment", {}).items():
+            if secret.search(key):
+                assert re.search(r"\$\{\w+:\?", value), f"{name}: {key}"
+
+
+def test_the_example_has_every_variable_and_no_secret() -> None:
+    example = (ROOT / "deploy/env.example").read_text("utf-8")
+    told = dict(re.findall(r"^#?([A-Z_]+)=(.*)$", example, re.MULTILINE))
+    used = set(re.findall(r"\$\{(\w+)", (ROOT / "compose.yaml").read_text("utf-8")))
+    assert set(told) == used
+    assert all(told[name] == "" for name in SECRETS)
+    ignored = (ROOT / ".gitignore").read_text("utf-8").split()
+    assert ".env" in ignored
+    assert (ROOT / ".dockerignore").read_text("utf-8").splitlines()[1] == "*"
+
+
+def test_volumes_are_named_or_in_the_repository() -> None:
+    composed = load(SECRETS)
+    used = set()
+    for service in composed["services"].values():
+        for volume in service.get("volumes", []):
+            source, _, *mode = volume.split(":")
+            if source.startswith("."):
+                assert (ROOT / source).exists(), source
+                assert mode == ["ro"]
+            else:
+                used.add(source)
+    assert used == set(composed["volumes"]) == {"runs", "postgres", "prometheus", "grafana"}
+
+
+def test_the_gateway_only_reads_the_runs() -> None:
+    services = load(SECRETS)["services"]
+    (written,), (read,) = services["learner"]["volumes"], services["gateway"]["volumes"]
+    assert read == f"{written}:ro"
+
+
+def test_images_are_pinned() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    for name, service in load(SECRETS)["services"].items():
+        tag = service["image"].rpartition(":")[2]
+        assert re.match(r"v?\d+\.\d+", tag), name
+        if name in OWN:
+            assert service["build"] | {"target": name} == service["build"]
+            assert tag == version
+
+
+def test_prometheus_finds_everybody() -> None:
+    services = load(SECRETS)["services"]
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text("utf-8"))
+    port = services["learner"]["environment"]["REJOINDER_METRICS_PORT"]
+    jobs = {job["job_name"]: job for job in config["scrape_configs"]}
+    assert set(jobs) == {f"rejoinder-{name}" for name in OWN}
+    assert jobs["rejoinder-learner"]["static_configs"] == [{"targets": [f"learner:{port}"]}]
+    (by_name,) = jobs["rejoinder-worker"]["dns_sd_configs"]
+    assert (by_name["names"], by_name["type"], str(by_name["port"])) == (["worker"], "A", port)
+    gateway = services["gateway"]["environment"]
+    (at,) = jobs["rejoinder-gateway"]["static_configs"][0]["targets"]
+    assert at == f"gateway:{gateway['REJOINDER_GATEWAY_PORT']}"
+    assert "gateway" in gateway["REJOINDER_GATEWAY_HOSTS"].split(",")
+    for name in (*OWN, "grafana"):
+        assert set(services[name]["networks"]) & set(services["prometheus"]["networks"])
+
+
+def test_grafana_finds_prometheus_and_the_dashboards() -> None:
+    services = load(SECRETS)["services"]
+    provisioning = ROOT / "deploy/grafana/provisioning"
+    (source,) = _read(provisioning / "datasources")["datasources"]
+    port = services["prometheus"]["ports"][0].rpartition(":")[2]
+    assert source["url"] == f"http://prometheus:{port}"
+    (provider,) = _read(provisioning / "dashboards")["providers"]
+    mounts = [volume.split(":")[:2] for volume in services["grafana"]["volumes"]]
+    mounted = {target: source for source, target in mounts}
+    assert mounted[provider["options"]["path"]] == "./deploy/grafana/dashboards"
+    assert mounted["/etc/grafana/provisioning"] == "./deploy/grafana/provisioning"
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("*.yml")
+    read: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
+    return read
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="no promtool here (Debian: prometheus)")
+def test_prometheus_takes_its_config() -> None:
+    config = ROOT / "deploy/prometheus/prometheus.yml"
+    checked = subprocess.run(
+        ["promtool", "check", "config", config], capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("a $$HOME b", "a $HOME b"),
+        ("${A}-${B:-none}", "1-none"),
+        ("${B:-x${A:?never}y}", "x1y"),
+        ("${A:-${B:?not asked}}", "1"),
+        ("no { braces }", "no { braces }"),
+    ],
+)
+def test_variables(text: str, result: str) -> None:
+    assert interpolate(text, {"A": "1", "B": ""}) == result
+
+
+# The bus
+
+
+def test_the_bus_has_one_user_who_can_do_little_harm(tmp_path: Path) -> None:
+    with bus(tmp_path) as port:
+        with pytest.raises(redis.AuthenticationError):
+            redis.Redis(port=port).ping()
+        with pytest.raises(redis.AuthenticationError):
+            bus_client(port, password="guessed").ping()
+        client: Any = bus_client(port)
+        assert client.set("rejoinder:x", "1")
+        assert client.info("server")
+        for forbidden in (
+            ["SET", "others:x", "1"],
+            ["FLUSHALL"],
+            ["CONFIG", "GET", "*"],
+            ["CONFIG", "SET", "dir", "/"],
+            ["EVAL", "return 1", "0"],
+            ["SHUTDOWN"],
+            ["KEYS", "*"],
+            ["ACL", "LIST"],
+            ["REPLICAOF", "host", "1"],
+            ["PUBLISH", "others", "x"],
+        ):
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                client.execute_command(*forbidden)
+        seen = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+        assert SECRETS["REDIS_PASSWORD"] not in seen
+
+
+# The stack
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The servers that are not the project's own: a bus as the file starts it, and PostgreSQL."""
+    with bus(tmp_path_factory.mktemp("bus")) as port, postgresql() as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE rejoinder")
+        at = url.rpartition("@")[2].partition("/")[0]
+        yield {"redis:6379": f"127.0.0.1:{port}", "postgres:5432": at}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # on a new machine all kernels are compiled first
+def test_the_stack_trains_answers_and_scales(
+    tmp_path: Path, addresses: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = " ".join(f"--set {name}={value}" for name, value in SETTINGS.items())
+    variables = {"RUN_CONFIG": "paper", "RUN_NAME": RUN, "RUN_OPTIONS": options}
+    with composed(tmp_path, variables, addresses) as stack:
+        (learner,), (gateway,) = stack.up("learner"), stack.up("gateway")
+        stack.up("worker")
+        for container in stack.containers:
+            container.wait_until_healthy()
+
+        # It trains, and the gateway says so.
+        assert eventually(lambda: standing(gateway).get("games", 0) > 100, 120), learner.said()
+        now = standing(gateway)
+        assert (now["state"], now["alive"], len(now["workers"])) == ("running", True, 1)
+        alone = speed(learner, gateway)
+
+        # docker compose up --scale worker=3
+        workers = stack.up("worker", scale=3)
+        for worker in workers:
+            worker.wait_until_healthy()
+        assert eventually(
+            lambda: all(worker.metric("rejoinder_worker_games_total") > 0 for worker in workers),
+            120,
+        )
+        assert eventually(lambda: len(standing(gateway)["workers"]) == 3, 20)
+        before = [worker.metric("rejoinder_worker_games_total") for worker in workers]
+        together = speed(learner, gateway)
+        after = [worker.metric("rejoinder_worker_games_total") for worker in workers]
+        assert all(a > b for a, b in zip(after, before, strict=True)), "each has played"
+        with capsys.disabled():
+            print(f"\n{verdict(alone, together)}\n{memory(stack.containers)}")
+        assert together["games"] > 1.1 * alone["games"] or together["cores"] > 0.85
+
+        # A learner that dies is started again, as its restart policy has it, and goes on.
+        learner.kill()
+        learner.start()
+        learner.wait_until_healthy()
+        seen = standing(gateway)["games"]
+        assert eventually(lambda: standing(gateway)["games"] > seen + 60, 60), learner.said()
+
+        # The gateway plays against what is being trained, and its games are in PostgreSQL.
+        assert eventually(lambda: standing(gateway)["snapshots"], 60)
+        play(gateway)
+
+        # A backup while it trains.
+        with suppress(shutil.Error):  # some files vanish meanwhile
+            shutil.copytree(tmp_path / "runs" / RUN, tmp_path / "backup")
+        assert restored_games(gateway) == 1
+
+        # Stopping loses nothing; what was learned is what one process would have learned.
+        assert [worker.stop() for worker in workers] == [0, 0, 0]
+        assert learner.stop() == 130, learner.said()
+        assert "Traceback" not in "".join(container.said() for container in stack.containers)
+        run = RunDir.open(tmp_path / "runs" / RUN)
+        games = max(run.checkpoint_games())
+        assert games > 200
+        assert eventually(lambda: standing(gateway)["state"] == "stopped")
+        digest = gateway.get_json(f"/api/v1/runs/{RUN}")["digest"]
+        assert gateway.stop() in (0, -signal.SIGTERM)  # it closes, then lets the signal act
+    config = load_config("paper", [f"{n}={v}" for n, v in (SETTINGS | {"games": games}).items()])
+    assert train(RunDir.create(tmp_path / "alone", config)).digest == digest
+    backup = RunDir.open_or_create(tmp_path / "backup", config)
+    assert train(backup).digest == digest, "it goes on as the run did"
+
+
+def standing(gateway: Container) -> dict[str, Any]:
+    runs = gateway.get_json("/api/v1/runs")["runs"]
+    return runs[0] if runs else {}
+
+
+def speed(learner: Container, gateway: Container) -> dict[str, float]:
+    """Games a second, by the gateway; meanwhile the share of this machine's cores in use, and the
+    depth of the queue, by which workers are scaled."""
+    games, (busy, altogether), began = standing(gateway)["games"], core_seconds(), time.monotonic()
+    depths = []
+    while (seconds := time.monotonic() - began) < WINDOW:
+        depths.append(learner.metric("rejoinder_learner_queue_depth"))
+        time.sleep(0.25)
+    (busy_now, altogether_now) = core_seconds()
+    return {
+        "games": (standing(gateway)["games"] - games) / seconds,
+        "cores": (busy_now - busy) / (altogether_now - altogether),
+        "queue": sum(depths) / len(depths),
+    }
+
+
+def core_seconds() -> tuple[int, int]:
+    """Of all cores since the machine's start: in use, and altogether."""
+    fields = [int(n) for n in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return sum(fields) - fields[3] - fields[4], sum(fields)
+
+
+def verdict(alone: dict[str, float], together: dict[str, float]) -> str:
+    """What scaling has brought, or what it was limited by."""
+    ratio = together["games"] / alone["games"]
+    limit = f"; the {os.cpu_count()} cores are the limit" if together["cores"] > 0.85 else ""
+    told = "{games:.1f} games/s, {queue:.1f} leases waiting, {cores:.0%} of the cores in use"
+    return (
+        f"1 worker: {told.format(**alone)}\n"
+        f"3 workers: {told.format(**together)}: {ratio:.2f} times as fast{limit}"
+    )
+
+
+def memory(containers: list[Container]) -> str:
+    used = {c.name: c.metric("process_resident_memory_bytes") / 2**20 for c in containers}
+    return "memory: " + ", ".join(f"{name} {size:.0f} MiB" for name, size in used.items())
+
+
+def play(gateway: Container) -> None:
+    import httpx2
+
+    with httpx2.Client(base_url=f"http://127.0.0.1:{gateway.port}", timeout=60) as client:
+        answer = client.post("/api/v1/games", json={"opponent": {"run": RUN}})
+        assert answer.status_code == 201, answer.text
+        game, headers = (
+            answer.json()["game"],
+            {"Authorization": f"Bearer {answer.json()['secret']}"},
+        )
+        move = {"move_number": game["move_number"], "move": game["legal"][0]["name"]}
+        path = f"/api/v1/games/{game['id']}/moves"
+        assert client.post(path, json=move, headers=headers).status_code == 200
+        results = "/api/v1/results?format=json"
+        token = {"Authorization": f"Bearer {SECRETS['GATEWAY_ADMIN_TOKEN']}"}
+        assert client.get(results, headers=token).status_code == 200
+        wrong = {"Authorization": f"Bearer {ADMIN}"}
+        assert client.get(results, headers=wrong).status_code in (401, 403)
+
+
+def tool(name: str) -> Path:
+    """A program of PostgreSQL's, of the newest version that is here."""
+    places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)
+    places += [Path(found) for found in (shutil.which(name),) if found]
+    return places[0]
+
+
+def restored_games(gateway: Container) -> int:
+    """How many games are in a backup of the database, once it is restored into another one."""
+    url = gateway.environment["REJOINDER_GATEWAY_DATABASE"]
+    server = url.rpartition("/")[0]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE restored")
+    dump: list[str | Path] = [tool("pg_dump"), "--format", "custom", "--dbname", url]
+    backup = subprocess.run(dump, capture_output=True, check=True).stdout
+    restore: list[str | Path] = [tool("pg_restore"), "--clean", "--if-exists", "--dbname"]
+    subprocess.run([*restore, f"{server}/restored"], input=backup, check=True)
+    with psycopg.connect(f"{server}/restored") as connection:
+        (found,) = connection.execute("SELECT count(*) FROM games").fetchone() or (0,)
+    return int(found)
