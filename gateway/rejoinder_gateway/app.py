@@ -1,6 +1,6 @@
 """The gateway's app, put together.
 
-    request → Guard (host, rate, size) → router → library (runs, policies: read-only)
+    request → Guard (rate, host, size) → router → library (runs, policies: read-only)
                                                 → tables (games) → store (database)
     answer  ← Guard (headers, metrics) ← models of `schemas`, or a problem
 
@@ -16,7 +16,7 @@ from importlib import metadata
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
-from rejoinder_gateway import problems, web
+from rejoinder_gateway import examples, problems, web
 from rejoinder_gateway.context import Context
 from rejoinder_gateway.guard import Guard
 from rejoinder_gateway.health import Health
@@ -57,19 +57,20 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     problems.install(app)
+    examples.install(app)
     for topic in (policies, games, runs, results, service):  # routes are tried in this order
         app.include_router(topic.router, prefix=VERSION_1)
     app.include_router(service.probes)
     web.install(app)
+    app.add_middleware(Guard, settings=settings, telemetry=telemetry)
     if settings.origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.origins,
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
-            expose_headers=["Location"],
-        )
-    app.add_middleware(Guard, settings=settings, telemetry=telemetry)
+            expose_headers=["Location", "Retry-After"],
+        )  # the last one added is the outermost
     return app
 
 

@@ -24,6 +24,8 @@ from rejoinder_gateway.store import Store
 from rejoinder_gateway.tables import Table, Tables
 from rejoinder_gateway.telemetry import Telemetry
 
+PING = 15.0  # seconds between two signs of life of a stream
+
 
 @dataclass(frozen=True)
 class Context:
@@ -56,7 +58,7 @@ _game_secret = HTTPBearer(
 _admin_token = HTTPBearer(
     auto_error=False, scheme_name="admin token", description="The gateway's admin token."
 )
-_GameSecret = Annotated[HTTPAuthorizationCredentials | None, Depends(_game_secret)]
+GameSecret = Annotated[HTTPAuthorizationCredentials | None, Depends(_game_secret)]
 _AdminToken = Annotated[HTTPAuthorizationCredentials | None, Depends(_admin_token)]
 
 
@@ -64,7 +66,7 @@ async def _run(here: Here, run: str) -> Run:
     return here.library.run(run)
 
 
-async def _table(request: Request, game: str, secret: _GameSecret) -> Table:
+async def _table(request: Request, game: str, secret: GameSecret) -> Table:
     return await context(request).tables.open(game, secret.credentials if secret else None)
 
 
@@ -84,4 +86,3 @@ TheRun = Annotated[Run, Depends(_run)]
 TheTable = Annotated[Table, Depends(_table)]
 Admin = Depends(_admin)
 Stream = Depends(_stream)
-OptionalSecret = _GameSecret

@@ -1,8 +1,9 @@
-"""The outermost layer: every request passes it on the way in, every answer on the way out.
+"""Around everything but CORS: requests pass it on the way in, answers on the way out.
 
-In: the Host header (against DNS rebinding), the rate, the size of the body. Out: security headers,
-metrics, and a problem instead of whatever went wrong unexpectedly. One plain ASGI layer, because
-every layer costs on the path of a policy query.
+In: who asks, the rate, the Host header (against DNS rebinding), the size of the body. Out: security
+headers, metrics, and a problem instead of whatever went wrong unexpectedly. One plain ASGI layer,
+because every layer costs on the path of a policy query. Where origins are named, CORS is around it,
+so that their pages can read its problems too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rejoinder_gateway.problems import Problem, unexpected
-from rejoinder_gateway.security import Limiter, client_network
+from rejoinder_gateway.security import Limiter, client_behind, client_network
 from rejoinder_gateway.settings import Settings
 from rejoinder_gateway.telemetry import Telemetry
 
@@ -43,12 +44,14 @@ _HEADERS = [
 ]
 _NO_STORE = (b"cache-control", b"no-store")
 _API = "/api/"
+_DIGITS = 15  # of a content-length; Python refuses to read a number of thousands of them
 _UNLIMITED = "/healthz"  # whoever watches the process must not take a busy client for its end
 
 
 class Guard:
     def __init__(self, app: ASGIApp, settings: Settings, telemetry: Telemetry) -> None:
         self._app = app
+        self._proxies = settings.trusted_proxies
         self._hosts = settings.allowed_hosts
         self._max_body = settings.max_body
         self._limiter = Limiter(settings.rate, settings.burst)
@@ -74,6 +77,10 @@ class Guard:
             self._telemetry.request(scope, answer.status, time.perf_counter() - began)
 
     def _check(self, scope: Scope) -> None:
+        if self._proxies:
+            scope["client"] = (client_behind(scope, self._proxies), 0)
+        if scope["path"] != _UNLIMITED:
+            self._limiter.check(client_network(scope))
         headers = dict(scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
@@ -82,12 +89,8 @@ class Guard:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
             raise Problem(400, "Bad request", "content-length: a number is needed")
-        if int(length) > self._max_body:
+        if len(length) > _DIGITS or int(length) > self._max_body:
             raise too_large(self._max_body)
-        if scope["path"] != _UNLIMITED:
-            wait = self._limiter.wait(client_network(scope))
-            if wait > 0:
-                raise too_many(wait)
 
 
 class _Body:
@@ -140,8 +143,3 @@ class _Answer:
 
 def too_large(most: int) -> Problem:
     return Problem(413, "Body too large", f"a request may have {most} bytes at most")
-
-
-def too_many(wait: float) -> Problem:
-    after = str(max(1, round(wait + 0.5)))
-    return Problem(429, "Too many requests", f"try again in {after} s", {"Retry-After": after})

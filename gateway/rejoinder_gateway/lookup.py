@@ -10,11 +10,10 @@ import json
 from typing import Any
 
 from rejoinder import rng
-from rejoinder.games import queries
 from rejoinder.games.session import Session
 from rejoinder_gateway.library import Run
 from rejoinder_gateway.problems import Problem
-from rejoinder_gateway.schemas import Found, Infoset, InfosetAction
+from rejoinder_gateway.schemas import Found
 from rejoinder_gateway.snapshots import Snapshot
 
 
@@ -24,7 +23,10 @@ def look_up(run: Run, snapshot: Snapshot, state: dict[str, Any]) -> Found:
     if session.to_move is None:
         raise _wrong("state: the game is over, so nobody is to move")
     row = snapshot.row_at(session.states)
-    infoset = snapshot.infoset(row) if row is not None else _unknown(snapshot, session)
+    if row is None:
+        infoset = snapshot.unknown_infoset(session.states)
+    else:
+        infoset = snapshot.infoset(row)
     return Found(to_move=session.to_move, known=row is not None, infoset=infoset)
 
 
@@ -45,30 +47,6 @@ def _session(run: Run, state: dict[str, Any]) -> Session:
     if problem := session.game.check(session.states, session.rules):
         raise _wrong(f"state.{problem}")
     return session
-
-
-def _unknown(snapshot: Snapshot, session: Session) -> Infoset:
-    """An infoset that the policy has never met: nothing is known, so everything is alike."""
-    abstraction = snapshot.abstraction
-    key = int(queries.infoset_key(session.states, abstraction.number))
-    legal = queries.bits(queries.legal_actions(session.states, abstraction.number))
-    return Infoset(
-        identifier=abstraction.identifier(key),
-        key=f"{key:016x}",
-        description=abstraction.describe(key),
-        visits=0,
-        reach=0.0,
-        actions=[
-            InfosetAction(
-                name=abstraction.actions[a],
-                latest=1 / len(legal),
-                average=1 / len(legal),
-                regret=0.0,
-            )
-            for a in legal
-        ],
-        snapshot=snapshot.games,
-    )
 
 
 def _wrong(detail: str) -> Problem:

@@ -1,4 +1,7 @@
-"""What the API takes and gives: the models behind its OpenAPI document."""
+"""What the API takes and gives: the models behind its OpenAPI document.
+
+The examples in it are in `examples`.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ def _whole(value: Any) -> Any:
 
 
 Name = Annotated[StrictStr, Field(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f/\\]+$")]
-Largest = 2**53 - 1  # whole numbers that every JSON reader takes
+LARGEST = 2**53 - 1  # whole numbers that every JSON reader takes
 # The limits come before the validator: after it they would not be in the OpenAPI document.
-Count = Annotated[StrictInt, Field(ge=0, le=Largest), BeforeValidator(_whole)]
+Count = Annotated[StrictInt, Field(ge=0, le=LARGEST), BeforeValidator(_whole)]
 MoveNumber = Annotated[StrictInt, Field(ge=0, le=1000), BeforeValidator(_whole)]
 
 
@@ -127,14 +130,6 @@ class PolicyFile(BaseModel):
 class Lookup(_Given):
     """A state as the game's record has it: every field, by name."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "state": {"card": [2, 0], "moves": [0, 0, 0], "n_moves": 0, "first": 0},
-            }
-        }
-    )
-
     state: dict[str, Any]
 
 
@@ -164,15 +159,6 @@ class Player(_Given):
 
 
 class NewGame(_Given):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"opponent": {"baseline": "risk-aware", "configuration": "deal-medium"}},
-                {"opponent": {"run": "paper"}, "first": "random", "player": {"name": "Ada"}},
-            ]
-        }
-    )
-
     opponent: RunOpponent | BaselineOpponent
     first: Literal["you", "agent", "random"] = "you"
     argmax: StrictBool = Field(False, description="The agent plays its likeliest action.")
@@ -183,10 +169,6 @@ class NewGame(_Given):
 
 
 class Move(_Given):
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"move_number": 0, "move": "property brown"}}
-    )
-
     move_number: Count = Field(description="Moves that have been made, by both, as the game said.")
     move: MoveNumber | Annotated[StrictStr, Field(max_length=80)]
 

@@ -10,11 +10,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    IPvAnyNetwork,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 
 PREFIX = "REJOINDER_GATEWAY_"
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-_LISTS = ("hosts", "origins")
+_LISTS = ("hosts", "origins", "trusted_proxies")
 
 
 class SettingsError(ValueError):
@@ -40,6 +48,8 @@ class Settings(BaseModel):
     """Names under which the gateway may be called, besides `host` and loopback's; `*` for any."""
     origins: tuple[str, ...] = ()
     """Web origins other than its own whose pages may call the API."""
+    trusted_proxies: tuple[IPvAnyNetwork, ...] = ()
+    """Addresses or networks of proxies whose X-Forwarded-For is believed: limits go by it."""
     max_body: int = Field(default=64 * 1024, ge=1024)
     """Bytes in a request at most."""
     rate: float = Field(default=100.0, ge=0, allow_inf_nan=False)
@@ -51,7 +61,7 @@ class Settings(BaseModel):
     max_games: int = Field(default=10_000, ge=1)
     """Games under way at most; those that nobody has touched for a day do not count."""
     max_games_each: int = Field(default=500, ge=1)
-    """Of them, games that one address has begun within a day."""
+    """Of them, games that one address has begun."""
     max_streams: int = Field(default=200, ge=1)
     """Event streams and policy files under way at once."""
     max_streams_each: int = Field(default=20, ge=1)

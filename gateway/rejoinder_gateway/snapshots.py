@@ -1,11 +1,14 @@
 """A checkpoint as the gateway reads it: infosets by identifier, and as an agent plays them.
 
-A snapshot never changes once it is loaded, so whatever is made from it can be kept.
+A snapshot never changes once it is loaded, so whatever is made from it can be kept: the index and
+the texts that a search looks at, a line for each infoset, until the snapshot itself is dropped; of
+answers, which are bigger, the latest.
 """
 
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +22,8 @@ from rejoinder.config import RunConfig
 from rejoinder.games import queries
 from rejoinder.games.base import Abstraction, States
 from rejoinder_gateway.schemas import Infoset, InfosetAction
+
+_ANSWER_BYTES = 4 * 2**20  # of answers kept for a snapshot: thousands
 
 Sort = Literal["visits", "regret", "identifier"]
 
@@ -43,7 +48,8 @@ class Snapshot:
         self._rows = checkpoint.rows
         self._by_key = np.argsort(self._rows["key"], kind="stable")
         self._sorted_keys = self._rows["key"][self._by_key]
-        self._answers: dict[str, bytes] = {}
+        self._answers: OrderedDict[str, bytes] = OrderedDict()  # the latest last
+        self._answer_bytes = 0
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -54,31 +60,49 @@ class Snapshot:
         return policies(table_of(self._rows))
 
     def answer(self, identifier: str) -> bytes | None:
-        """The infoset as JSON, made once: the fast path of a policy query."""
+        """The infoset as JSON, kept for the next who asks: the fast path of a policy query."""
         made = self._answers.get(identifier)
-        if made is None and (row := self._row_of(identifier)) is not None:
-            made = self._answers[identifier] = self.infoset(row).model_dump_json().encode()
+        if made is not None:
+            self._answers.move_to_end(identifier)
+            return made
+        row = self._index.get(identifier)
+        if row is None:
+            return None
+        made = self._answers[identifier] = self.infoset(row).model_dump_json().encode()
+        self._answer_bytes += len(made)
+        while self._answer_bytes > _ANSWER_BYTES:
+            self._answer_bytes -= len(self._answers.popitem(last=False)[1])
         return made
 
     def infoset(self, row: int) -> Infoset:
-        told = self._rows[row]
-        key = int(told["key"])
-        count = np.where(told["count"] > 0, told["count"], 1.0)
-        means = told["regret"] / count
+        return self._told(self._rows[row])
+
+    def unknown_infoset(self, states: States) -> Infoset:
+        """That of the player to move, never met: nothing is known, so everything is alike."""
+        row = np.zeros(1, self._rows.dtype)[0]
+        row["key"] = queries.infoset_key(states, self.abstraction.number)
+        row["legal"] = queries.legal_actions(states, self.abstraction.number)
+        legal = queries.bits(row["legal"])
+        row["policy"][:, legal] = 1 / len(legal)
+        return self._told(row)
+
+    def _told(self, row: Any) -> Infoset:
+        key = int(row["key"])
+        means = row["regret"] / np.where(row["count"] > 0, row["count"], 1.0)
         return Infoset(
-            identifier=self.identifiers[row],
+            identifier=self.abstraction.identifier(key),
             key=f"{key:016x}",
             description=self.abstraction.describe(key),
-            visits=int(told["updates"]),
-            reach=float(told["reach"]),
+            visits=int(row["updates"]),
+            reach=float(row["reach"]),
             actions=[
                 InfosetAction(
                     name=self.abstraction.actions[a],
-                    latest=float(told["policy"][LATEST, a]),
-                    average=float(told["policy"][AVERAGE, a]),
+                    latest=float(row["policy"][LATEST, a]),
+                    average=float(row["policy"][AVERAGE, a]),
                     regret=float(means[a]),
                 )
-                for a in queries.bits(told["legal"])
+                for a in queries.bits(row["legal"])
             ],
             snapshot=self.games,
         )
@@ -111,9 +135,6 @@ class Snapshot:
     @functools.cached_property
     def _index(self) -> dict[str, int]:
         return {identifier: row for row, identifier in enumerate(self.identifiers)}
-
-    def _row_of(self, identifier: str) -> int | None:
-        return self._index.get(identifier)
 
     @functools.cached_property
     def _texts(self) -> list[str]:

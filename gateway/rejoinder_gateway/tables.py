@@ -33,6 +33,7 @@ from rejoinder.games.base import Game, Rules
 from rejoinder.games.session import IllegalMove, Session
 from rejoinder.jit import KERNEL_VERSION
 from rejoinder_gateway import schemas
+from rejoinder_gateway.catalogue import configuration_of
 from rejoinder_gateway.decisions import Mind
 from rejoinder_gateway.library import Library, baseline
 from rejoinder_gateway.problems import Problem
@@ -285,7 +286,7 @@ class Tables:
                 "snapshot": snapshot,
                 "fingerprint": fingerprint,
                 "abstraction": mind.agent.abstraction.name,
-                "configuration": _configuration(game, rules),
+                "configuration": configuration_of(game, rules),
             },
         )
 
@@ -411,6 +412,7 @@ class Tables:
         for name, value in changes.items():
             setattr(row, name, value)
         table.take_over(session, made)
+        self._under_way.touch(row.id)
         self._count(table, made, bool(ending))
         await _tell(table)
 
@@ -453,14 +455,6 @@ def _ending(row: GameRow, session: Session) -> dict[str, Any]:
     winner = session.winner
     outcome = "draw" if winner is None else ("won" if winner == row.seat else "lost")
     return {"outcome": outcome, "winner": winner, "utility": session.utilities[row.seat]}
-
-
-def _configuration(game: Game, rules: Rules) -> str | None:
-    """The full name of the configuration with these rules, if there is one."""
-    for name, known in game.configurations.items():
-        if known == rules:
-            return game.name if len(game.configurations) == 1 else f"{game.name}-{name}"
-    return None
 
 
 def _columns(row: GameRow) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The page: plain files of this package, and Plotly's from its own.
 
-Files are revalidated by their ETag each time, so a new version of the gateway shows at once. A path
-that is no file and looks like none is the page itself, which finds its view by the path.
+`/` is the page, which finds its view by the hash; every other path is a file, or unknown. Files are
+revalidated by their ETag each time, so a new version of the gateway shows at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DAY = 24 * 3600
 
 
 def install(app: FastAPI) -> None:
-    """Serve the page wherever no route is."""
+    """Serve the page and its files where no route is."""
     plotly = StaticFiles(directory=str(resources.files("plotly") / "package_data"))
 
     @app.api_route("/vendor/plotly.min.js", methods=["GET", "HEAD"], include_in_schema=False)
@@ -30,7 +30,7 @@ def install(app: FastAPI) -> None:
         response.headers["Cache-Control"] = f"public, max-age={_DAY}"
         return response
 
-    app.router.default = _Page(directory=_WEB, html=True, check_dir=False)
+    app.router.default = _Page(directory=_WEB, check_dir=False)
 
 
 class _Page(StaticFiles):
@@ -38,11 +38,9 @@ class _Page(StaticFiles):
         if scope["path"].startswith("/api/"):
             raise Problem(404, "Unknown path", "the API has no such path; see /api/v1/openapi.json")
         try:
-            known = self.lookup_path(path)[1]
+            page = scope["path"] == "/"
+            response = await super().get_response("index.html" if page else path, scope)
         except (OSError, ValueError):  # no file can have such a name
             raise Problem(404, "Unknown path", "there is no such page") from None
-        if not known and "." not in path.rpartition("/")[2]:
-            path = "index.html"
-        response = await super().get_response(path, scope)
         response.headers["Cache-Control"] = "no-cache"
         return response

@@ -82,6 +82,16 @@ class Gateway:
         assert "http://" in line, f"the gateway did not start: {line!r}"
         self._port = int(line.split("http://127.0.0.1:")[1].split(",")[0])
 
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Connections are taken, but nothing is answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
@@ -165,6 +175,7 @@ def instant(page: Page) -> None:
 
 def click_move(page: Page, wanted: str | None = None) -> str:
     """Click a move: the wanted one, or a sensible one. Returns its name once it is answered."""
+    page.wait_for_selector(PLAYABLE)
     moves = page.eval_on_selector_all(PLAYABLE, "all => all.map((one) => one.dataset.move)")
     move = wanted or choose(moves)
     made = moves_made(page)

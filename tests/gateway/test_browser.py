@@ -40,7 +40,8 @@ pytestmark = pytest.mark.slow
 expect.set_options(timeout=WAIT)
 
 # What the browser says of requests that are answered so.
-NOT_FOUND, BROKEN, TAKEN = "status of 404", "status of 500", "status of 503"
+NOT_FOUND, IMPOSSIBLE = "status of 404", "status of 422"
+BROKEN, TAKEN = "status of 500", "status of 503"
 
 PROBLEM = {"title": "Broken", "detail": "the gateway is out of order"}
 SECRET = """
@@ -48,6 +49,9 @@ SECRET = """
   const id = JSON.parse(localStorage.getItem("rejoinder.current"));
   const api = gameApi(id, JSON.parse(localStorage.getItem("rejoinder.games"))[id].secret);
 """
+
+
+HELD = "navigator.locks.query().then(({ held }) => held.length)"  # streams of all tabs
 
 
 @pytest.fixture(scope="module")
@@ -246,11 +250,48 @@ def test_a_move_that_fails_leaves_a_table_to_play_on(page: Page, complaints: Com
     complaints.expected = (BROKEN,)
     page.goto("/")
     new_game(page)
+    warning = page.locator(".play .warning")
     page.route("**/moves", lambda route: route.fulfill(status=500, json=PROBLEM))
     page.locator(PLAYABLE).first.click()
-    expect(page.locator(".play .warning")).to_contain_text("That move was not made")
+    expect(warning).to_contain_text("The move has not been made so far")
     page.unroute("**/moves")
     click_move(page)
+    expect(warning).to_have_count(0)
+    page.route("**/moves", lambda route: route.fulfill(status=422, json=PROBLEM))
+    complaints.expected += (IMPOSSIBLE,)
+    page.locator(PLAYABLE).first.click()
+    expect(warning).to_contain_text("That move was not made")
+    page.unroute("**/moves")
+    click_move(page)
+    expect(warning).to_have_count(0)
+
+
+def test_a_move_whose_answer_is_lost_is_found_out_about(page: Page, complaints: Complaints) -> None:
+    complaints.expected = (BROKEN,)
+    page.route("**/events*", lambda route: route.abort())  # the game alone can tell
+    complaints.expected += ("net::ERR_FAILED",)
+    page.goto("/")
+    new_game(page)
+    address = re.compile(r"/games/[0-9a-f]+$")
+
+    def made_but_not_told(route: Route) -> None:
+        route.fetch()
+        route.fulfill(status=500, json=PROBLEM)
+
+    page.route("**/moves", made_but_not_told)
+    made = moves_made(page)
+    page.click("[data-move=pass]")
+    wait_for_answer(page, made)
+    expect(page.locator(".history")).to_contain_text("You pass")
+    expect(page.locator(".play .warning")).to_have_count(0)
+    page.route(address, lambda route: route.fulfill(status=500, json=PROBLEM))
+    page.click("[data-move=pass]")
+    unknown = "It is not known whether the move was made"
+    expect(page.locator(".play .warning")).to_contain_text(unknown)
+    made = moves_made(page)
+    page.unroute(address)
+    page.unroute("**/moves")
+    wait_for_answer(page, made)
     expect(page.locator(".play .warning")).to_have_count(0)
 
 
@@ -311,6 +352,121 @@ def test_without_a_stream_the_page_looks_for_itself(page: Page, complaints: Comp
     made = moves_made(page)
     _move_elsewhere(page)
     wait_for_answer(page, made)
+
+
+def test_more_tabs_than_a_browser_has_connections(page: Page) -> None:
+    page.goto("/")
+    new_game(page)
+    tabs = [page]
+    for _ in range(7):
+        tabs.append(page.context.new_page())
+        instant(tabs[-1])
+        tabs[-1].goto("/")
+        tabs[-1].wait_for_selector(PLAYABLE)
+    made = moves_made(page)
+    click_move(tabs[-1])
+    for tab in tabs:  # by a stream, or by looking
+        wait_for_answer(tab, made)
+    for tab in tabs[1:]:
+        tab.goto("/#/training/paper")
+        tab.wait_for_selector(".tile")
+    click_move(page)
+    assert 1 <= page.evaluate(HELD) <= 4
+
+
+def test_a_hidden_tab_has_no_stream_and_catches_up_when_shown(page: Page) -> None:
+    page.goto("/")
+    new_game(page)
+    page.wait_for_function(f"async () => (await {HELD}) === 1")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    _become(page, "hidden")
+    page.wait_for_function(f"async () => (await {HELD}) === 0")
+    made = moves_made(page)
+    other = page.context.new_page()
+    other.goto("/")
+    other.wait_for_selector(PLAYABLE)
+    _move_elsewhere(other)
+    page.wait_for_timeout(3_000)
+    assert moves_made(page) == made
+    assert asked == []
+    _become(page, "visible")
+    wait_for_answer(page, made)
+    other.close()
+    page.wait_for_function(f"async () => (await {HELD}) === 1")
+
+
+def test_without_locks_the_page_looks_for_itself(page: Page) -> None:
+    page.add_init_script("Object.defineProperty(Navigator.prototype, 'locks', {value: undefined})")
+    page.goto("/")
+    new_game(page)
+    made = moves_made(page)
+    _move_elsewhere(page)
+    wait_for_answer(page, made)
+
+
+def test_a_gateway_that_is_silent_is_noticed(page: Page, gateway: Gateway) -> None:
+    page.goto("/")
+    new_game(page)
+    made = moves_made(page)
+    with gateway.silent():
+        page.locator(PLAYABLE).first.click()
+        expect(page.locator(".lost")).to_contain_text("Connection to the gateway lost")
+    expect(page.locator(".lost")).to_have_count(0)
+    wait_for_answer(page, made)
+    page.click("#new-game")
+    page.wait_for_selector("#begin")
+    with gateway.silent():
+        page.click("#begin")  # would begin two games if it were asked for again
+        expect(page.locator("dialog .warning:visible")).to_contain_text("Try again once")
+    page.click("#begin")
+    expect(page.locator("dialog")).to_have_count(0)
+
+
+def test_without_storage_a_game_lasts_as_long_as_the_page(page: Page) -> None:
+    page.goto("/")
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full'); }; }")
+    new_game(page)
+    expect(page.locator(".play .warning")).to_contain_text("only while this page stays open")
+    click_move(page)
+    page.click("#resign")
+    page.click("#resign-now")
+    page.click("text=Watch the replay")
+    expect(page.locator(".replay__bar")).to_be_visible()
+
+
+def test_only_old_finished_games_are_forgotten(page: Page) -> None:
+    page.goto("/")
+    new_game(page)
+    mine = page.evaluate("JSON.parse(localStorage['rejoinder.current'])")
+    known = page.evaluate(
+        """async () => {
+          const { games, rememberGame } = await import("/js/store.js");
+          const facts = { secret: "s", game: "deal", title: "t", opponent: "o" };
+          for (let k = 0; k < 60; k += 1) {
+            const begun = new Date(k * 1000).toISOString();
+            rememberGame(`finished-${k}`, { ...facts, begun, ended: begun, outcome: "won" });
+            rememberGame(`unfinished-${k}`, { ...facts, begun, outcome: null });
+          }
+          rememberGame("unfinished-0", { outcome: "lost" });  // began first, ended last
+          rememberGame("unknown", { outcome: "won" });
+          return Object.keys(games());
+        }"""
+    )
+    finished = {f"finished-{k}" for k in range(11, 60)}
+    assert set(known) == {mine} | finished | {f"unfinished-{k}" for k in range(60)}
+    assert known[0] == mine
+
+
+def test_an_address_that_is_none_shows_the_default_view(page: Page) -> None:
+    for address in ("/?1#/play/%zz", "/?2#/constructor", "/?3#main"):
+        page.goto(address)
+        expect(page.locator("#new-game")).to_be_visible()
+        assert page.url.endswith("#/play")
+    page.goto("/#/training")
+    page.wait_for_selector(".run")
+    page.evaluate("location.hash = '#/policy/%'")
+    expect(page.locator("#new-game")).to_be_visible()
 
 
 def test_a_finished_game_is_not_followed(page: Page) -> None:
@@ -544,6 +700,14 @@ def test_infosets_can_be_told_apart(page: Page) -> None:
     assert "0, 0, 0" not in page.locator(".browse").inner_text()
 
 
+def test_an_infoset_that_a_snapshot_has_not_met(page: Page, complaints: Complaints) -> None:
+    complaints.expected = (NOT_FOUND,)
+    page.goto("/#/policy/paper?infoset=nothing")
+    expect(page.locator(".detail")).to_contain_text("does not know the infoset")
+    page.goto("/#/policy/paper?infoset=nothing&snapshot=7")
+    expect(page.locator(".detail")).to_contain_text("Unknown snapshot")
+
+
 def test_an_infoset_is_told_by_its_description(page: Page) -> None:
     description = {"player": 0, "card": "K", "moves": ["pass", "bet"], "raises": 0, "key": "1a"}
 
@@ -555,6 +719,7 @@ def test_an_infoset_is_told_by_its_description(page: Page) -> None:
         route.fulfill(response=answer, json=told)
 
     page.route("**/policy?*", described)
+    page.route("**/policy/*", lambda route: _with(route, description=description))
     page.goto("/#/policy/kuhn")
     row = page.locator(".infoset").first
     expect(row.locator(".infoset__title")).to_have_text("Seat 0, card K")
@@ -572,6 +737,19 @@ def test_evaluations_are_measured_by_what_is_at_stake(page: Page) -> None:
     page.goto("/#/training/leduc")
     expect(page.locator("figure", has_text="Mean utility")).to_contain_text("a game against random")
     expect(page.locator("figure", has_text="Win rate")).to_have_count(0)
+
+
+def test_the_throughput_of_a_long_time_is_thinned_out(page: Page) -> None:
+    page.goto("/")
+    kept = page.evaluate(
+        """async () => {
+          const { Rates } = await import("/js/training_charts.js");
+          const rates = new Rates();
+          for (let k = 0; k < 100_001; k += 1) rates.add(k);
+          return rates.points;
+        }"""
+    )
+    assert kept == [*range(0, 100_000, 64), 100_000]
 
 
 def test_a_run_without_a_stream_is_looked_at(page: Page, complaints: Complaints) -> None:
@@ -808,6 +986,17 @@ def _move_elsewhere(page: Page) -> None:
           const game = await api.state();
           await api.move(game.move_number, game.legal[0].name);
         }}"""
+    )
+
+
+def _become(page: Page, visibility: str) -> None:
+    """As if the tab were shown or hidden; without a screen all tabs are shown."""
+    page.evaluate(
+        """state => {
+          Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+          document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        visibility,
     )
 
 

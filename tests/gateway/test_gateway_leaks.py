@@ -369,8 +369,10 @@ def _steady(channel: str, answer: Answer) -> Answer:
         body, found = re.subn(rb'^{"ticket":"[\w-]{32}"', b'{"ticket":"random"', answer.body)
         assert found == 1
         return answer._replace(body=body)
-    if channel == "metrics":  # which requests were counted, but neither how many nor how long
-        counted = re.sub(rb"(?m)^(rejoinder_gateway_request.*) \S+$", rb"\1", answer.body)
+    if channel == "metrics":  # which requests were counted, but neither how many nor how long,
+        # nor what of processor, memory and files the process has used
+        varies = rb"(?m)^((?:rejoinder_gateway_request|process_).*) \S+$"
+        counted = re.sub(varies, rb"\1", answer.body)
         headers = [(name, value) for name, value in answer.headers if name != "content-length"]
         return answer._replace(body=counted, headers=headers)
     return answer

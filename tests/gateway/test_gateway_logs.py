@@ -249,7 +249,7 @@ def test_an_agent_that_is_to_move_and_gone_lets_one_look_and_resign(
         assert (player.game["to_move"], player.game["legal"]) == (1 - player.game["seat"], [])
         answer = player.move("pass")
         assert (answer.status_code, answer.json()["title"]) == (409, "Not your turn")
-        assert player.get("/advice").status_code in (409, 503)
+        assert player.get("/advice").status_code == 409
         assert player.get().json() == player.game
         assert player.post("/resign").json()["outcome"] == "resigned"
         assert player.get("/replay").status_code == 200

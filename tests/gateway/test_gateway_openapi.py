@@ -16,6 +16,8 @@ import pytest
 from fastapi import FastAPI
 from gateway_play import ADMIN, API, DEAL, Player, gateway_process
 
+from rejoinder_gateway import schemas
+
 # Answers to what the document's schemas allow but the rules of a game do not.
 _BY_THE_RULES = ["2xx", "404", "409", "422"]
 _GAME_PATHS = ("", "/moves", "/advice", "/decisions", "/history", "/replay", "/resign", "/ticket")
@@ -61,6 +63,39 @@ def test_the_document_says_limits_in_the_words_of_json_schema(app: FastAPI) -> N
         return here + [found for k, item in part.items() for found in search(item, f"{path}/{k}")]
 
     assert search(app.openapi(), "") == []
+
+
+def test_every_request_and_every_answer_has_an_example(app: FastAPI) -> None:
+    document = app.openapi()
+    models = document["components"]["schemas"]
+    without, seen = [], 0
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            answers = [a for status, a in operation["responses"].items() if status[0] == "2"]
+            for part in (*answers, operation.get("requestBody", {})):
+                told = part.get("content", {}).get("application/json")
+                if told is None:
+                    continue
+                name = told["schema"].get("$ref", "").rpartition("/")[2]
+                seen += 1
+                if not (told.get("example") or models.get(name, {}).get("examples")):
+                    without.append(f"{method} {path}")
+    assert without == []
+    assert seen > 25
+
+
+def test_every_example_is_one_of_its_model(app: FastAPI) -> None:
+    """In the document itself, which must not have lost what is null; with nothing besides."""
+    document = app.openapi()
+    catalogue = document["paths"][f"{API}/games-catalogue"]["get"]["responses"]["200"]
+    shown = {"CatalogueEntry": catalogue["content"]["application/json"]["example"]}
+    for name, schema in document["components"]["schemas"].items():
+        shown[name] = [*shown.get(name, []), *schema.get("examples", [])]
+    for name, examples in shown.items():
+        for example in examples:
+            read = getattr(schemas, name).model_validate(example)
+            assert read.model_dump(mode="json", exclude_unset=True) == example, name
+    assert sum(map(len, shown.values())) > 25
 
 
 def _about(path: str, expected: list[str] | None = None) -> dict[str, Any]:

@@ -13,18 +13,21 @@ import platform
 import shutil
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
-from gateway_play import ADMIN, API, BASE, gateway_process, settings
+from gateway_play import ADMIN, API, BASE, Player, gateway_process, settings
 
 from rejoinder.config import make_config
 from rejoinder.rundir import RunDir
-from rejoinder_gateway import exports, library
+from rejoinder_gateway import exports, library, snapshots
 from rejoinder_gateway.app import create_app
 from rejoinder_gateway.routers import runs as runs_router
 from rejoinder_learner.sequential import train
@@ -188,6 +191,138 @@ def test_a_damaged_checkpoint_is_passed_over(runs: Path, tmp_path: Path) -> None
         assert client.post(f"{API}/games", json=body).json()["game"]["opponent"]["snapshot"] == 40
 
 
+_NOW = {"state": "training", "time": 4e9, "games": 61, "target": 90}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"workers": [1]},
+        {"games": "x"},
+        {"games": -1},
+        {"games": 10**400},
+        {"target": None},
+        {"time": "x"},
+        {"time": 10**400},
+        {"state": []},
+        {"mer": "x"},
+        {"version": 1.5},
+        {"infosets": {}},
+        {"win_rates": 1},
+        {"win_rates": {"\ud800": 1}},
+        {"games_per_second": "fast"},
+    ],
+)
+def test_a_status_that_no_trainer_writes_is_as_good_as_none(
+    runs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, status: dict[str, Any]
+) -> None:
+    for name in ("bad", "good"):
+        shutil.copytree(runs / "kuhn", tmp_path / name)
+    RunDir.open(tmp_path / "bad").write_status(_NOW | status)
+    with _serving(tmp_path) as client:
+        for _ in range(2):
+            listed = client.get(f"{API}/runs").json()["runs"]
+            assert [(run["name"], run["state"], run["games"]) for run in listed] == [
+                ("bad", "finished", 60),
+                ("good", "finished", 60),
+            ]
+            assert client.get(f"{API}/runs/bad").status_code == 200
+            time.sleep(0.3)
+    (told,) = [r.getMessage() for r in caplog.records if "cannot be used" in r.getMessage()]
+    assert told.startswith("bad: status.json cannot be used")
+
+
+@pytest.mark.parametrize(
+    "line", ['{"mer": "x"}', '{"infosets": {}}', '{"win_rates": 1}', '{"more": "\\ud800"}']
+)
+def test_an_evaluation_that_no_trainer_writes_is_left_out(
+    runs: Path, tmp_path: Path, line: str
+) -> None:
+    shutil.copytree(runs / "kuhn", tmp_path / "kuhn")
+    run = RunDir.open(tmp_path / "kuhn")
+    with (run.path / "metrics.jsonl").open("a") as file:
+        file.write('{"games": 80, ' + line[1:] + "\n")
+    with _serving(tmp_path) as client:
+        records = client.get(f"{API}/runs/kuhn/history").json()["records"]
+        assert [record["games"] for record in records] == [20, 40, 60]
+        (told,) = client.get(f"{API}/runs").json()["runs"]
+        assert (told["mer"], told["infosets"]) == (records[-1]["mer"], records[-1]["infosets"])
+
+
+def test_what_cannot_be_read_hides_no_run(runs: Path, tmp_path: Path) -> None:
+    for name in ("good", "no-checkpoints", "no-metrics", "no-status", "odd-sessions"):
+        shutil.copytree(runs / "kuhn", tmp_path / name)
+    shutil.rmtree(tmp_path / "no-checkpoints" / "checkpoints")
+    (tmp_path / "no-checkpoints" / "checkpoints").touch()
+    for file in (tmp_path / "no-metrics/metrics.jsonl", tmp_path / "no-status/status.json"):
+        file.unlink(missing_ok=True)
+        file.mkdir()
+    odd = {"sessions": [{"from_game": "x"}, {"from_game": 0, "commit": 1}, {"kernel": "k"}]}
+    (tmp_path / "odd-sessions" / "provenance.json").write_text(json.dumps(odd))
+    shutil.copytree(runs / "kuhn", tmp_path / os.fsdecode(b"not-utf8-\xff"))
+    with _serving(tmp_path) as client:
+        listed = [run["name"] for run in client.get(f"{API}/runs").json()["runs"]]
+        assert listed == ["good", "no-checkpoints", "no-metrics", "no-status", "odd-sessions"]
+        for name in listed:
+            told = client.get(f"{API}/runs/{name}").json()
+            assert told["snapshots"] == ([] if name == "no-checkpoints" else [20, 40, 60])
+        assert told["provenance"] == [{"kernel": "k"}]
+        assert client.get(f"{API}/runs/not-utf8-%ff").status_code == 404
+
+
+def test_a_game_goes_on_with_the_next_whole_checkpoint(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "leduc", tmp_path / "leduc")
+    with _serving(tmp_path) as client:
+        player = Player.start(client, {"run": "leduc", "snapshot": 20}, open=True)
+    (tmp_path / "leduc" / "checkpoints" / "00000020" / "table.bin").write_bytes(b"nothing")
+    with _serving(tmp_path) as client:
+        player.client = client
+        assert player.move("raise").status_code == 200
+        assert player.get("/decisions").json()["decisions"][-1]["snapshot"] == 40
+        refused = client.get(f"{API}/runs/leduc/policy?snapshot=20")
+        assert (refused.status_code, refused.json()["title"]) == (404, "Damaged snapshot")
+
+
+def test_a_checkpoint_that_has_just_gone_is_unknown_and_not_damaged(
+    runs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(runs / "kuhn", tmp_path / "kuhn")
+    with _serving(tmp_path) as client:
+        assert len(client.get(f"{API}/runs/kuhn/snapshots").json()["snapshots"]) == 3
+        shutil.rmtree(tmp_path / "kuhn" / "checkpoints" / "00000040")
+        refused = client.get(f"{API}/runs/kuhn/policy?snapshot=40")
+        assert (refused.status_code, refused.json()["title"]) == (404, "Unknown snapshot")
+        assert refused.json()["snapshots"] == [20, 60]
+    assert "is not used" not in caplog.text
+
+
+@contextmanager
+def _serving(runs: Path) -> Iterator[TestClient]:
+    app = create_app(settings(runs, f"sqlite:///{runs / 'games.db'}"))
+    with TestClient(app, base_url=BASE) as client:
+        yield client
+
+
+def test_only_the_latest_answers_are_kept(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = client.get(f"{API}/runs/leduc/policy?limit=200").json()["infosets"]
+    size = max(len(json.dumps(infoset)) for infoset in page)
+    monkeypatch.setattr(snapshots, "_ANSWER_BYTES", 4 * size)
+    known = client.app.state.context.library  # type: ignore[attr-defined]
+    (snapshot,) = known._snapshots.values()
+    for infoset in page:
+        for asked in (page[0], infoset):
+            path = f"{API}/runs/leduc/policy/{asked['identifier']}"
+            assert client.get(path).json() == asked
+        kept = snapshot._answers
+        assert sum(map(len, kept.values())) == snapshot._answer_bytes <= 4 * size
+        assert page[0]["identifier"] in kept  # asked for again and again
+    assert len(kept) < len(page)
+    assert client.get(f"{API}/runs/leduc/policy/unknown").status_code == 404
+    assert "unknown" not in kept
+
+
 def test_a_damaged_checkpoint_is_read_once_until_it_changes(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -329,7 +464,8 @@ def test_a_stream_tells_only_what_is_new(
     monkeypatch.setattr(runs_router, "_LOOK", 0.01)
     folder = tmp_path / "runs"
     shutil.copytree(runs / "kuhn", folder / "kuhn")
-    run = library.Library(folder, 1).run("kuhn")
+    known = library.Library(folder, 1)
+    run = known.run("kuhn")
     new: list[dict[str, Any]] = [
         {"games": 80, "mer": 0.5},
         {"games": 80, "win_rates": {"random": {"win_rate": 1.0}}},
@@ -338,7 +474,7 @@ def test_a_stream_tells_only_what_is_new(
 
     async def listen() -> list[Any]:
         told: list[Any] = []
-        events = runs_router._follow(run)
+        events = runs_router._follow(known, run)
         assert (await anext(events)).event == "status"
         for record in new:
             run.directory.append_metrics(record)
@@ -349,6 +485,47 @@ def test_a_stream_tells_only_what_is_new(
         return told
 
     assert asyncio.run(asyncio.wait_for(listen(), 10)) == [new[0], new[0] | new[1], new[2]]
+
+
+def _another(folder: Path) -> None:
+    shutil.rmtree(folder)
+    train(RunDir.create(folder, make_config({"game": "kuhn", "rollouts": 2, "games": 20})))
+
+
+@pytest.mark.parametrize("lose", [shutil.rmtree, _another])
+def test_a_stream_ends_with_its_run_and_makes_nothing_up(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lose: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr(runs_router, "_LOOK", 0.01)
+    monkeypatch.setattr(library, "_GLANCE", 0.0)
+    shutil.copytree(runs / "kuhn", tmp_path / "kuhn")
+    known = library.Library(tmp_path, 1)
+
+    async def listen() -> list[Any]:
+        events = runs_router._follow(known, known.run("kuhn"))
+        assert (await anext(events)).event == "status"
+        lose(tmp_path / "kuhn")
+        return [event async for event in events]
+
+    assert asyncio.run(asyncio.wait_for(listen(), 30)) == []
+
+
+def test_a_stream_goes_on_when_its_run_gets_more_games(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_router, "_LOOK", 0.01)
+    shutil.copytree(runs / "kuhn", tmp_path / "kuhn")
+    RunDir.open(tmp_path / "kuhn").write_status({})
+    known = library.Library(tmp_path, 1)
+
+    async def listen() -> list[int]:
+        events = runs_router._follow(known, known.run("kuhn"))
+        targets = [(await anext(events)).data.target]
+        run = RunDir.open(tmp_path / "kuhn")
+        run.continue_with(run.config.model_copy(update={"games": 90}))
+        return [*targets, (await anext(events)).data.target]
+
+    assert asyncio.run(asyncio.wait_for(listen(), 30)) == [60, 90]
 
 
 @pytest.mark.slow
@@ -412,7 +589,7 @@ def test_a_run_that_is_read_only_for_the_gateway_says_so(
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(RunDir, "request_stop", refuse)
-    monkeypatch.setattr(library.Run, "standing", lambda _: {"alive": True})
+    monkeypatch.setattr(library.Run, "standing", lambda _: SimpleNamespace(alive=True))
     answer = client.post(f"{API}/runs/kuhn/stop", headers=AS_ADMIN)
     assert answer.status_code == 503
     assert "read-only" in answer.json()["detail"]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from gateway_play import ADMIN, API, BASE, DEAL, KUHN, Player, settings
+from gateway_play import ADMIN, API, BASE, DEAL, KUHN, LEDUC, Player, settings
 from sqlalchemy import select, text, update
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.websockets import WebSocketDisconnect
@@ -21,7 +23,15 @@ from starlette.websockets import WebSocketDisconnect
 from rejoinder_gateway.app import create_app
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.routers import results
-from rejoinder_gateway.security import Limiter, Tickets, UnderWay, hashed, network
+from rejoinder_gateway.security import (
+    Limiter,
+    Streams,
+    Tickets,
+    UnderWay,
+    client_behind,
+    hashed,
+    network,
+)
 from rejoinder_gateway.settings import Settings, SettingsError
 from rejoinder_gateway.store import GameRow, Store
 
@@ -116,6 +126,95 @@ def test_what_is_limited_as_one(one: str, other: str, same: bool) -> None:
     assert (network(one) == network(other)) == same
 
 
+_PROXY, _CLIENT, _LIAR = "10.0.0.1", "203.0.113.5", "198.51.100.7"
+
+
+@pytest.mark.parametrize(
+    ("connected", "forwarded", "client"),
+    [
+        (_CLIENT, [], _CLIENT),
+        (_CLIENT, [_LIAR], _CLIENT),  # not a proxy of ours: it may say what it likes
+        (_PROXY, [], _PROXY),
+        (_PROXY, [_CLIENT], _CLIENT),
+        (_PROXY, [f"{_LIAR}, {_CLIENT}"], _CLIENT),
+        (_PROXY, [f"{_LIAR}, {_CLIENT},10.9.9.9"], _CLIENT),
+        (_PROXY, [_LIAR, _CLIENT, "2001:db8::1"], _CLIENT),
+        (_PROXY, [f"{_CLIENT}:4711"], _CLIENT),
+        (_PROXY, ["[2001:db9::7]:4711"], "2001:db9::7"),
+        (_PROXY, ["2001:db9::7"], "2001:db9::7"),
+        (_PROXY, ["10.2.2.2, 10.3.3.3"], "10.2.2.2"),
+        (_PROXY, [f"{_LIAR}, unknown"], _PROXY),
+        (_PROXY, [f"{_LIAR}, unknown, 10.3.3.3"], "10.3.3.3"),
+        (_PROXY, [""], _PROXY),
+        ("::ffff:10.0.0.1", [_CLIENT], _CLIENT),
+        ("testclient", [_CLIENT], "testclient"),
+    ],
+)
+def test_the_client_is_the_last_address_that_is_no_trusted_proxy(
+    connected: str, forwarded: list[str], client: str
+) -> None:
+    scope = {
+        "client": (connected, 1),
+        "headers": [(b"x-forwarded-for", value.encode()) for value in forwarded],
+    }
+    proxies = (ip_network("10.0.0.0/8"), ip_network("2001:db8::1/128"))
+    assert client_behind(scope, proxies) == client
+
+
+def test_limits_go_by_the_client_behind_a_trusted_proxy(runs: Path, tmp_path: Path) -> None:
+    def asked(proxies: tuple[str, ...], path: str = f"{API}/games") -> list[int]:
+        database = f"sqlite:///{tmp_path / 'proxied.db'}"
+        limits: dict[str, Any] = {"rate": 0.01, "burst": 3, "new_games": 1, "max_games_each": 1}
+        app = create_app(settings(runs, database, trusted_proxies=proxies, **limits))
+        with TestClient(app, base_url=BASE, client=(_PROXY, 1)) as client:
+            return [
+                client.post(
+                    path,
+                    json={"opponent": KUHN},
+                    headers={"x-forwarded-for": f"{_LIAR}, {who}"},
+                ).status_code
+                for who in (_CLIENT, "203.0.113.6", _CLIENT, "203.0.113.6", "203.0.113.7")
+            ]
+
+    assert asked(("10.0.0.0/8",)) == [201, 201, 429, 429, 201]
+    assert asked(()) == [201, 429, 429, 429, 429]
+    assert asked(("10.0.0.2",)) == [201, 429, 429, 429, 429]
+    for wrong in ("*", "proxy.example", "10.0.0.1/8"):
+        with pytest.raises(SettingsError, match="REJOINDER_GATEWAY_TRUSTED_PROXIES"):
+            Settings.read({"REJOINDER_GATEWAY_TRUSTED_PROXIES": f"10.0.0.1, {wrong}"})
+    read = Settings.read({"REJOINDER_GATEWAY_TRUSTED_PROXIES": "10.0.0.1, 2001:db8::/32"})
+    assert [str(proxy) for proxy in read.trusted_proxies] == ["10.0.0.1/32", "2001:db8::/32"]
+
+
+def test_a_48_has_four_times_what_an_address_has() -> None:
+    """One customer may have a whole /48: that is 65,536 networks of those that are limited."""
+    mine = [network(f"2001:db8:0:{k}::1") for k in range(9)]
+    limiter = Limiter(1.0, 1, clock := _Clock())
+    assert [limiter.wait(who) > 0 for who in mine] == [False] * 4 + [True] * 5
+    assert limiter.wait(network("2001:db8:1::1")) == 0.0
+    clock.now += 0.5  # four a second for all, and none of those waits took anything
+    assert [limiter.wait(who) > 0 for who in mine[4:]] == [False, False, True, True, True]
+    under_way, streams = UnderWay(2), Streams(100, 2)
+    with ExitStack() as stack:
+        for k in range(8):
+            under_way.begin(mine[k], str(k))
+            stack.enter_context(streams.one_more(mine[k]))
+        with pytest.raises(Problem, match="games under way"):
+            under_way.begin(mine[8], "8")
+        with pytest.raises(Problem, match="streams open"):
+            _open(streams, mine[8])
+        under_way.begin(network("2001:db8:1::1"), "9")
+        _open(streams, network("2001:db8:1::1"))
+        assert streams.open == 8
+    assert streams.open == 0
+    _open(streams, mine[8])
+
+
+def _open(streams: Streams, who: str) -> None:
+    with streams.one_more(who):
+        pass
+
+
 @pytest.mark.parametrize("path", ["/%00", f"/{'a' * 300}", "/api/v1/games/%00", "/x%0a.js"])
 def test_names_that_nothing_can_have_are_unknown(client: TestClient, path: str) -> None:
     answer = client.get(path, headers={"Authorization": "Bearer x"})
@@ -150,6 +249,12 @@ def test_too_many_requests_are_told_when_to_come_back(runs: Path, tmp_path: Path
         for path in ("/", "/vendor/plotly.min.js", "/readyz", "/metrics", "/nothing"):
             assert client.get(path).status_code == 429
         assert client.get("/healthz").status_code == 200
+
+
+def test_requests_for_another_host_are_limited_too(runs: Path, tmp_path: Path) -> None:
+    with gateway(runs, tmp_path, rate=0.01, burst=2) as client:
+        answers = [client.get("/x", headers={"host": "evil.example"}) for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [400, 400, 429, 429]
 
 
 def test_a_flood_of_addresses_does_not_make_every_request_slow(
@@ -192,6 +297,35 @@ def test_games_under_way_are_counted_by_network() -> None:
         under_way.begin("a", "7")
 
 
+def test_a_game_counts_for_a_day_from_the_last_move() -> None:
+    under_way = UnderWay(1, clock := _Clock())
+    under_way.begin("a", "1")
+    clock.now += 24 * 3600 - 1
+    under_way.touch("1")
+    under_way.touch("unknown")
+    clock.now += 24 * 3600 - 1
+    with pytest.raises(Problem):
+        under_way.begin("a", "2")
+    clock.now += 2
+    under_way.begin("a", "2")
+    under_way.touch("1")  # it was given up, and is not counted again
+    under_way.end("2")
+    under_way.begin("a", "3")
+
+
+def test_games_that_one_address_has_under_way_are_limited(runs: Path, tmp_path: Path) -> None:
+    with gateway(runs, tmp_path, max_games_each=2) as client:
+        players = [Player.start(client, KUHN) for _ in range(2)]
+        refused = client.post(f"{API}/games", json={"opponent": KUHN})
+        assert (refused.status_code, refused.json()["title"]) == (429, "Too many games")
+        assert "2 games" in refused.json()["detail"]
+        players[0].post("/resign")
+        wrong = {"opponent": {"run": "none"}}
+        assert client.post(f"{API}/games", json=wrong).status_code == 404  # and does not count
+        Player.start(client, KUHN)
+        assert client.post(f"{API}/games", json={"opponent": KUHN}).status_code == 429
+
+
 def test_the_number_of_games_is_limited(runs: Path, tmp_path: Path) -> None:
     with gateway(runs, tmp_path, max_games=2) as client:
         players = [Player.start(client, KUHN) for _ in range(2)]
@@ -217,6 +351,8 @@ def test_bodies_are_limited_whatever_they_say_of_their_size(runs: Path, tmp_path
             assert answer.status_code == 413
             assert answer.headers["content-type"] == "application/problem+json"
         assert client.post(f"{API}/games", json={"opponent": KUHN}).status_code == 201
+        endless = client.get(f"{API}/runs", headers={"content-length": "9" * 5000})
+        assert endless.status_code == 413
 
 
 def test_streams_are_limited(runs: Path, tmp_path: Path) -> None:
@@ -289,8 +425,59 @@ def test_cors_is_for_the_named_origins_alone(runs: Path, tmp_path: Path) -> None
         assert "access-control-allow-origin" not in refused
         asked = {"origin": stranger, "access-control-request-method": "POST"}
         assert client.options(f"{API}/games", headers=asked).status_code == 400
+    with gateway(runs, tmp_path, origins=(friend,), rate=0.01, burst=1, max_body=1024) as client:
+        own = [
+            client.get("/healthz", headers={"origin": friend, "host": "evil.example"}),
+            client.get("/healthz", headers={"origin": friend, "content-length": "2000"}),
+            client.get(f"{API}/runs", headers={"origin": friend}),
+            client.get(f"{API}/runs", headers={"origin": friend}),
+        ]
+        assert [answer.status_code for answer in own] == [400, 413, 200, 429]
+        for answer in own:  # what the guard says itself can be read, too
+            assert answer.headers["access-control-allow-origin"] == friend
+            assert answer.headers["x-content-type-options"] == "nosniff"
     with pytest.raises(SettingsError, match="origins"):
         Settings.read({"REJOINDER_GATEWAY_ORIGINS": "*"})
+
+
+@pytest.mark.parametrize("opponent", [KUHN, LEDUC])
+def test_an_open_game_tells_the_agents_infosets_and_nothing_else_that_is_hidden(
+    client: TestClient, opponent: dict[str, Any]
+) -> None:
+    """In poker its infoset has its card: who opens a game for analysis wants to see that."""
+    for is_open in (True, False):
+        player = Player.start(client, opponent, first="agent", open=is_open)
+        while player.game["over"]:
+            player = Player.start(client, opponent, first="agent", open=is_open)
+        decisions = player.get("/decisions")
+        told = [player.game, player.get().json()]
+        assert {state["view"]["opponent_card"] for state in told} == {None}
+        history = player.get("/history").json()["events"]
+        for events in (history, *(state["events"] for state in told)):
+            drawn = [event["name"] for event in events if event["actor"] is None]
+            assert drawn == ["hidden", player.game["view"]["card"]]
+        assert player.get("/replay").status_code == 403
+        player.post("/resign")
+        last = player.get("/replay").json()["steps"][-1]
+        if is_open:
+            (decision,) = decisions.json()["decisions"]
+            assert decision["infoset"]["card"] == last["views"][0]["card"]
+        else:
+            assert decisions.status_code == 403
+
+
+def test_advice_is_refused_by_the_turn_whether_the_agent_is_there_or_not(
+    runs: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(runs / "kuhn", tmp_path / "runs" / "kuhn")
+    with gateway(tmp_path / "runs", tmp_path) as client:
+        player = Player.start(client, {"run": "kuhn"})
+        player.post("/resign")
+    shutil.rmtree(tmp_path / "runs" / "kuhn")
+    with gateway(tmp_path / "runs", tmp_path) as client:
+        player.client = client
+        answer = player.get("/advice")
+        assert (answer.status_code, answer.json()["title"]) == (409, "Not your turn")
 
 
 def test_results_are_for_the_administrator(client: TestClient, runs: Path, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def _serve(
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # limits go by the address that really connects
+        proxy_headers=False,  # the guard reads them, and believes trusted proxies alone
         timeout_graceful_shutdown=_LAST_WORDS,
     )
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how one ends it

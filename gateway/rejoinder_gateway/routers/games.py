@@ -13,17 +13,15 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel
 
 from rejoinder_gateway import telling
-from rejoinder_gateway.context import Here, OptionalSecret, Stream, TheTable
-from rejoinder_gateway.guard import too_many
+from rejoinder_gateway.context import PING, GameSecret, Here, Stream, TheTable
 from rejoinder_gateway.problems import Problem
-from rejoinder_gateway.routers.runs import PING
 from rejoinder_gateway.schemas import (
+    LARGEST,
     Advice,
     Created,
     Decisions,
     Events,
     GameState,
-    Largest,
     Move,
     Moved,
     NewGame,
@@ -40,8 +38,7 @@ router = APIRouter(prefix="/games", tags=["play"])
 async def create(here: Here, request: Request, wanted: NewGame) -> Response:
     """A new game. If the agent begins, it has moved already."""
     who = client_network(request.scope)
-    if wait := here.new_games.wait(who):
-        raise too_many(wait)
+    here.new_games.check(who)
     secret, table = await here.tables.create(wanted, who)
     made = Created(secret=secret, game=telling.game_state(table))
     return _json(made, 201, {"Location": f"/api/v1/games/{table.row.id}"})
@@ -63,12 +60,17 @@ async def move(here: Here, table: TheTable, wanted: Move) -> Response:
 @router.get("/{game}/advice", response_model=Advice)
 async def advice(here: Here, table: TheTable) -> Response:
     """What the agent would do in the player's place."""
+    _check_turn(table)
     mind = await here.tables.mind(table)
+    _check_turn(table)  # somebody may have moved while the agent was loaded
+    return _json(mind.advice(table.session))
+
+
+def _check_turn(table: Table) -> None:
     if table.over or table.session.to_move != table.row.seat:
         raise Problem(
             409, "Not your turn", "advice is for the player to move", move_number=len(table.moves)
         )
-    return _json(mind.advice(table.session))
 
 
 @router.get("/{game}/decisions")
@@ -84,7 +86,7 @@ async def decisions(table: TheTable) -> Decisions:
 @router.get("/{game}/history")
 async def history(
     table: TheTable,
-    after: Annotated[int, Query(ge=0, le=Largest, description="Only later events.")] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST, description="Only later events.")] = 0,
 ) -> Events:
     """Everything that happened, as the player saw it."""
     return Events(events=table.told[after:])
@@ -114,7 +116,7 @@ async def ticket(here: Here, table: TheTable) -> Ticket:
 async def _watched(
     here: Here,
     game: str,
-    secret: OptionalSecret,
+    secret: GameSecret,
     ticket: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Table:
     if secret is not None:

@@ -14,10 +14,10 @@ from rejoinder_gateway.context import Here, Stream, TheRun, context
 from rejoinder_gateway.lookup import look_up
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.schemas import (
+    LARGEST,
     Found,
     Infoset,
     InfosetPage,
-    Largest,
     Lookup,
     PolicyFile,
     SnapshotList,
@@ -30,7 +30,7 @@ router = APIRouter(prefix="/runs/{run}", tags=["policies"])
 
 Games = Annotated[
     int | None,
-    Query(ge=0, le=Largest, description="Games of the checkpoint; the newest without it."),
+    Query(ge=0, le=LARGEST, description="Games of the checkpoint; the newest without it."),
 ]
 
 
@@ -51,10 +51,10 @@ async def browse(
     run: TheRun,
     snapshot: Games = None,
     search: Annotated[str, Query(max_length=100)] = "",
-    min_visits: Annotated[int, Query(ge=0, le=Largest)] = 0,
+    min_visits: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
     sort: Sort = "visits",
     order: Literal["desc", "asc"] = "desc",
-    offset: Annotated[int, Query(ge=0, le=Largest)] = 0,
+    offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> InfosetPage:
     """Infosets by what they are called and what can be done there."""
@@ -80,7 +80,7 @@ async def lookup(here: Here, run: TheRun, given: Lookup, snapshot: Games = None)
             {
                 "name": "snapshot",
                 "in": "query",
-                "schema": {"type": "integer", "minimum": 0, "maximum": Largest},
+                "schema": {"type": "integer", "minimum": 0, "maximum": LARGEST},
                 "description": "Games of the checkpoint; the newest without it.",
             },
         ]
@@ -133,7 +133,7 @@ def _games(request: Request) -> int | None:
     given = request.query_params.getlist("snapshot")
     if not given:
         return None
-    if not (re.fullmatch(r"[0-9]{1,16}", given[-1]) and int(given[-1]) <= Largest):
+    if not (re.fullmatch(r"[0-9]{1,16}", given[-1]) and int(given[-1]) <= LARGEST):
         detail = "query.snapshot: a number of games is needed"
         raise Problem(422, "Invalid request", detail, errors=[{"field": "query.snapshot"}])
     return int(given[-1])

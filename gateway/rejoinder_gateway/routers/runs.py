@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from rejoinder_gateway.context import Admin, Here, Stream, TheRun
+from rejoinder_gateway.context import PING, Admin, Here, Stream, TheRun
 from rejoinder_gateway.library import Library, Run
 from rejoinder_gateway.problems import Problem, log
 from rejoinder_gateway.schemas import (
+    LARGEST,
     Accepted,
     History,
-    Largest,
     RunDetail,
     RunList,
     RunSummary,
@@ -24,17 +24,14 @@ from rejoinder_gateway.schemas import (
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
-PING = 15.0  # seconds between two signs of life
 _LOOK = 0.5  # seconds between two looks at the run directory
-# What is told of a worker and of a session; their machines and names are nobody's business.
-_WORKER_FIELDS = ("games", "leases", "evaluations", "busy_seconds", "up_seconds")
-_SESSION_FIELDS = ("from_game", "time", "rejoinder", "kernel", "commit")
 
 
 @router.get("")
 async def runs(here: Here) -> RunList:
     """All runs of this gateway."""
-    return RunList(runs=[summary(run) for run in here.library.runs()])
+    told = (run.read("summary", summary, run) for run in here.library.runs())
+    return RunList(runs=[run for run in told if run is not None])
 
 
 @router.get("/{run}")
@@ -44,33 +41,33 @@ async def run(here: Here, run: TheRun) -> RunDetail:
         **dict(summary(run)),
         config=run.directory.config.model_dump(mode="json"),
         digest=await _digest(here.library, run),
-        provenance=[
-            {field: session[field] for field in _SESSION_FIELDS if field in session}
-            for session in run.directory.sessions()
-        ],
+        provenance=[session.model_dump(exclude_unset=True) for session in run.sessions()],
     )
 
 
 @router.get("/{run}/history")
 async def history(
     run: TheRun,
-    after: Annotated[int, Query(ge=-1, le=Largest, description="Only later game indices.")] = -1,
+    after: Annotated[int, Query(ge=-1, le=LARGEST, description="Only later game indices.")] = -1,
 ) -> History:
     """The evaluations by game index."""
     return History(records=[r for r in run.metrics() if r["games"] > after])
 
 
 @router.get("/{run}/events", response_class=EventSourceResponse, dependencies=[Stream])
-async def events(run: TheRun) -> AsyncIterator[ServerSentEvent]:
-    """`status` when something has changed, `record` for a new evaluation, `ping`."""
-    async for event in _follow(run):
+async def events(here: Here, run: TheRun) -> AsyncIterator[ServerSentEvent]:
+    """`status` when something has changed, `record` for a new evaluation, `ping`.
+
+    Ends when the run is gone, or another one has its name.
+    """
+    async for event in _follow(here.library, run):
         yield event
 
 
 @router.post("/{run}/stop", status_code=202, dependencies=[Admin])
 async def stop(run: TheRun) -> Accepted:
     """Ask the trainer to write a checkpoint and stop."""
-    if not run.standing()["alive"]:
+    if not run.standing().alive:
         raise Problem(409, "Not training", "nobody is training this run now")
     try:
         run.directory.request_stop()
@@ -85,26 +82,27 @@ def summary(run: Run) -> RunSummary:
     """By what the trainer last said, and where it said nothing by what it wrote."""
     config = run.directory.config
     said = run.standing()
-    running = said["state"] == "running"
-    latest: dict[str, Any] = next(iter(run.metrics()[-1:]), {})
-    rated: dict[str, Any] = next((r for r in reversed(run.metrics()) if r.get("win_rates")), {})
+    running = said.state == "running"
+    records = run.metrics()
+    latest: dict[str, Any] = records[-1] if records else {}
+    rated: dict[str, Any] = next((r for r in reversed(records) if r.get("win_rates")), {})
     return RunSummary(
         name=run.name,
         game=config.game,
         configuration_rules=config.rules.model_dump(mode="json"),
         abstraction=config.abstraction,
         fingerprint=config.fingerprint,
-        state=said["state"],
-        alive=said["alive"],
-        games=said["games"],
-        target=said["target"],
-        games_per_second=said.get("games_per_second") if running else None,
-        seconds_left=said.get("seconds_left") if running else None,
-        version=said.get("version", said["games"] // config.batch),
-        mer=said.get("mer", latest.get("mer")),
-        win_rates=said.get("win_rates") or rated.get("win_rates", {}),
-        infosets=said.get("infosets", latest.get("infosets")),
-        workers=[_figures(about) for about in said.get("workers", {}).values()],
+        state=said.state,  # type: ignore[arg-type] # pydantic looks
+        alive=said.alive,
+        games=said.games,
+        target=said.target,
+        games_per_second=said.games_per_second if running else None,
+        seconds_left=said.seconds_left if running else None,
+        version=said.games // config.batch if said.version is None else said.version,
+        mer=latest.get("mer") if said.mer is None else said.mer,
+        win_rates=said.win_rates or rated.get("win_rates", {}),
+        infosets=latest.get("infosets") if said.infosets is None else said.infosets,
+        workers=said.figures,
         snapshots=run.checkpoints(),
         checkpointed=_checkpointed(run),
     )
@@ -117,12 +115,6 @@ def _checkpointed(run: Run) -> float | None:
         return None
 
 
-def _figures(about: Any) -> dict[str, float]:
-    """Of a worker; it may have said anything."""
-    told = about if isinstance(about, dict) else {}
-    return {f: told[f] for f in _WORKER_FIELDS if isinstance(told.get(f), int | float)}
-
-
 async def _digest(library: Library, run: Run) -> str | None:
     try:
         return (await library.snapshot(run)).digest
@@ -130,17 +122,21 @@ async def _digest(library: Library, run: Run) -> str | None:
         return None
 
 
-async def _follow(run: Run) -> AsyncIterator[ServerSentEvent]:
-    """What changes, at most twice a second, for as long as anybody listens."""
+async def _follow(library: Library, run: Run) -> AsyncIterator[ServerSentEvent]:
+    """What changes, at most twice a second, for as long as the run is there."""
     told: RunSummary | None = None
     records = run.metrics()  # the listener can ask for those
     pinged = time.monotonic()
     while True:
-        now = summary(run)
+        now, newest = summary(run), run.metrics()
+        there = _again(library, run)  # looked for after it was read, so nothing is made up
+        if there is None:
+            return
+        run = there
         if now != told:
             told = now
             yield ServerSentEvent(event="status", data=now)
-        if (newest := run.metrics()) is not records:
+        if newest is not records:
             before, records = {r["games"]: r for r in records}, newest
             for record in newest:
                 if before.get(record["games"]) != record:  # new, or its win rates have come
@@ -149,3 +145,12 @@ async def _follow(run: Run) -> AsyncIterator[ServerSentEvent]:
             pinged = time.monotonic()
             yield ServerSentEvent(event="ping", data={})
         await asyncio.sleep(_LOOK)
+
+
+def _again(library: Library, run: Run) -> Run | None:
+    """The run as it is now, perhaps with more games to play; None if it is gone."""
+    try:
+        now = library.run(run.name, at_once=True)
+    except Problem:
+        return None
+    return now if now.directory.id == run.directory.id else None

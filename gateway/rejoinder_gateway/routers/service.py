@@ -10,7 +10,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from rejoinder.evaluate.agents import opponents
 from rejoinder.games import GAMES, game_names
 from rejoinder.games.base import Game
+from rejoinder_gateway.catalogue import full_name
 from rejoinder_gateway.context import Here
+from rejoinder_gateway.examples import CATALOGUE_ENTRY
 from rejoinder_gateway.schemas import (
     About,
     AbstractionInfo,
@@ -24,12 +26,14 @@ probes = APIRouter(tags=["service"])
 router = APIRouter(tags=["service"])
 
 
+@probes.head("/healthz", include_in_schema=False)
 @probes.get("/healthz")
 async def healthz() -> Status:
     """The process answers."""
     return Status(status="ok")
 
 
+@probes.head("/readyz", include_in_schema=False)
 @probes.get("/readyz", responses={503: {"model": Readiness}})
 async def readyz(here: Here, response: Response) -> Readiness:
     """Everything that it needs is there."""
@@ -71,14 +75,16 @@ async def about(here: Here) -> About:
     )
 
 
-@router.get("/games-catalogue")
+@router.get(
+    "/games-catalogue",
+    responses={200: {"content": {"application/json": {"example": [CATALOGUE_ENTRY]}}}},
+)
 async def catalogue() -> list[CatalogueEntry]:
     """The games that can be played, with their configurations and baselines."""
     return [_entry(game) for game in GAMES.values()]
 
 
 def _entry(game: Game) -> CatalogueEntry:
-    alone = len(game.configurations) == 1
     return CatalogueEntry(
         name=game.name,
         title=game.title,
@@ -88,7 +94,7 @@ def _entry(game: Game) -> CatalogueEntry:
         configurations=[
             Configuration(
                 name=name,
-                full_name=game.name if alone else f"{game.name}-{name}",
+                full_name=full_name(game, name),
                 rules=rules.model_dump(mode="json"),
             )
             for name, rules in game.configurations.items()

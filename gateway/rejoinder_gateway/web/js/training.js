@@ -10,7 +10,7 @@ import { onRecovery } from "./connection.js";
 import { address } from "./router.js";
 import { measureOf } from "./scores.js";
 import { follow } from "./stream.js";
-import { addRate, trainingCharts } from "./training_charts.js";
+import { Rates, trainingCharts } from "./training_charts.js";
 import { bar, count, empty, failure, fill, h, loading, number, percent } from "./ui.js";
 
 const LOOK = 3000; // milliseconds between two looks at the list
@@ -74,8 +74,7 @@ function oneRun(main, name) {
   let timer = 0;
   /** @type {Map<number, Record_>} */
   const records = new Map();
-  /** @type {{time: Date, rate: number}[]} */
-  const speed = [];
+  const speed = new Rates();
   const tiles = h("div");
   const charts = trainingCharts();
   /** @type {(() => void)[]} */
@@ -84,7 +83,7 @@ function oneRun(main, name) {
   /** @param {any} run */
   function status(run) {
     if (left) return;
-    if (run.games_per_second) addRate(speed, { time: new Date(), rate: run.games_per_second });
+    if (run.games_per_second) speed.add({ time: new Date(), rate: run.games_per_second });
     fill(tiles, runTiles(run));
     draw();
   }
@@ -93,7 +92,7 @@ function oneRun(main, name) {
   function draw() {
     timer ||= setTimeout(() => {
       timer = 0;
-      if (!left) charts.draw([...records.values()].sort((a, b) => a.games - b.games), speed);
+      if (!left) charts.draw([...records.values()].sort((a, b) => a.games - b.games), speed.points);
     }, DRAW);
   }
 

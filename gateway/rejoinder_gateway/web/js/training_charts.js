@@ -44,16 +44,25 @@ export function trainingCharts() {
   };
 }
 
-/**
- * A page may stay open for days: when there are too many points, every other one goes. The whole time
- * stays in sight, the distant past more coarsely.
- * @template T
- * @param {T[]} rates
- * @param {T} rate
- */
-export function addRate(rates, rate) {
-  if (rates.length >= MOST_RATES) rates.splice(0, rates.length, ...rates.filter((_, k) => k % 2 === 0));
-  rates.push(rate);
+/** Throughput over time. A page may stay open for days: of too many points every other one goes, and so on. */
+export class Rates {
+  constructor() {
+    /** @type {{time: Date, rate: number}[]} */
+    this.points = [];
+    this.seen = 0;
+    this.every = 1; // of those seen is kept, and the newest
+  }
+
+  /** @param {{time: Date, rate: number}} point */
+  add(point) {
+    if ((this.seen - 1) % this.every !== 0) this.points.pop(); // was there only as the newest
+    if (this.points.length >= MOST_RATES) {
+      this.points = this.points.filter((_, k) => k % 2 === 0);
+      this.every *= 2;
+    }
+    this.points.push(point);
+    this.seen += 1;
+  }
 }
 
 /** @typedef {ReturnType<typeof figure>} Figure */

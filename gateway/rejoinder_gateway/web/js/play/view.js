@@ -88,6 +88,7 @@ class Seat {
     this.headline = null;
     /** @type {string|null} */
     this.notice = gamesAreStored() ? null : "This browser cannot store the game: it can be gone on with only while this page stays open.";
+    this.unsure = false; // whether the last move was made
     /** @type {string[]} */
     this.touched = [];
     /** @type {Record<string, number>|null} */
@@ -125,6 +126,7 @@ class Seat {
   async act(move) {
     if (this.busy) return;
     this.notice = null;
+    this.unsure = false;
     let answer;
     try {
       answer = await this.send(move);
@@ -149,17 +151,17 @@ class Seat {
   /** A move went wrong. Whether it was made, only the game tells. @param {unknown} error */
   async findOut(error) {
     const { detail } = words(error);
-    const { move_number: before } = this.game;
-    const refused = error instanceof ApiError && REFUSED.includes(error.status);
-    this.notice = `${refused ? "That move was not made." : "It is not known whether the move was made."} ${detail}`;
+    this.unsure = !(error instanceof ApiError && REFUSED.includes(error.status));
+    this.notice = `${this.unsure ? "It is not known whether the move was made." : "That move was not made."} ${detail}`;
+    this.busy = true;
     this.drawTable();
-    let now;
-    try {
-      now = await this.api.state();
-    } catch {
-      return; // it stays unknown; a move that is sent again is not made twice
+    const now = await this.api.state().catch(() => null);
+    this.busy = false;
+    if (!now) {
+      this.drawTable(); // it stays unknown; the same move, sent again, is not made twice
+      return this.catchUp();
     }
-    if (!refused) this.notice = now.move_number > before ? null : `The move has not been made so far. ${detail}`;
+    if (this.unsure) this.notice = `The move has not been made so far. ${detail}`; // unless the game has gone on
     await this.show(now);
   }
 
@@ -198,6 +200,7 @@ class Seat {
   /** Show what has happened since, and then the table as it is. @param {GameState} next */
   async show(next) {
     if (this.busy || this.left) return;
+    if (this.unsure && next.move_number > this.game.move_number) this.notice = null;
     this.busy = true;
     this.pause = new Pause();
     try {
