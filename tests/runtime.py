@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,8 @@ KUHN = {
     "checkpoint_every": 20,
 }
 LEDUC = KUHN | {"game": "leduc"}
+_LOST = 60.0  # seconds that a server may be away from a worker
+_STALLED = 300.0  # seconds without a lease done, compilation on a busy machine included
 TINY = {"rollouts": 1, "games": 40, "batch": 4, "eval_every": 20, "eval_games": 4}
 
 
@@ -87,19 +90,25 @@ class Hand(threading.Thread):
         self.player = Player(self.bus, run.config, name)
         self.halt = threading.Event()
         self.banned = False
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
+        self.done = 0  # leases
 
     def make_bus(self, url: str, run: str) -> Bus:
         return Bus(connect(url), run)
 
     def run(self) -> None:
+        lost: float | None = None  # since when
         try:
             while not self.halt.is_set() and not self.banned:
                 try:
                     self.step()
+                    lost = None
                 except LOST:
+                    lost = lost or time.monotonic()
+                    if time.monotonic() - lost > _LOST:
+                        raise
                     time.sleep(0.01)
-        except Exception as error:  # for the test to see
+        except BaseException as error:  # for the test to see
             self.failure = error
 
     def step(self) -> None:
@@ -110,6 +119,7 @@ class Hand(threading.Thread):
         else:
             time.sleep(self.pause)
             self.work(found[0].id, found[0].args[0])
+            self.done += 1
 
     def work(self, job: str, message: bytes) -> None:
         take_lease(self.player, job, message)
@@ -154,18 +164,77 @@ def crew(hands: list[Hand]) -> Iterator[list[Hand]]:
     """Workers at work; whatever went wrong in one of them comes out at the end."""
     for hand in hands:
         hand.start()
+    _at_work.extend(hands)
     try:
         yield hands
     finally:
         for hand in hands:
+            _at_work.remove(hand)
             hand.halt.set()
         for hand in hands:
             hand.join(20)
             hand.bus.client.close()
     for hand in hands:
-        assert not hand.is_alive()
+        assert not hand.is_alive(), f"{hand.name} does not end; it is at\n{_whereabouts(hand)}"
         if hand.failure:
             raise hand.failure
+
+
+# The workers of the test under way: a learner without any would wait for ever.
+_at_work: list[Hand | subprocess.Popen[str]] = []
+
+
+class Unattended(AssertionError):
+    """A learner waits for workers in vain."""
+
+
+class Trouble:
+    """Why a learner waits in vain, once it does."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.cause: BaseException | None = None
+        self._done, self._since = 0, time.monotonic()
+
+    def __call__(self) -> bool:
+        self.reason = self.reason or self._fallen() or self._stalled()
+        return bool(self.reason)
+
+    def _fallen(self) -> str:
+        threads = [worker for worker in _at_work if isinstance(worker, Hand)]
+        for hand in threads:
+            if hand.failure:
+                self.cause = hand.failure
+                return f"{hand.name} fell: {hand.failure!r}"
+        for worker in _at_work:
+            # A test may end its workers by signals; an exit code is the worker's own doing.
+            if isinstance(worker, subprocess.Popen) and (worker.poll() or 0) > 0:
+                said = worker.stdout.read() if worker.stdout else ""
+                return f"a worker process ended with {worker.returncode}: {said}"
+        return (
+            "every worker is banned or has left" if _at_work and all(map(_left, _at_work)) else ""
+        )
+
+    def _stalled(self) -> str:
+        """No thread has done a lease for long."""
+        threads = [worker for worker in _at_work if isinstance(worker, Hand)]
+        done = sum(hand.done for hand in threads)
+        if done != self._done or not threads:
+            self._done, self._since = done, time.monotonic()
+        if time.monotonic() - self._since < _STALLED:
+            return ""
+        where = "\n".join(f"{hand.name} is at\n{_whereabouts(hand)}" for hand in threads)
+        return f"no lease was done in {_STALLED:.0f} s\n{where}"
+
+
+def _left(worker: Hand | subprocess.Popen[str]) -> bool:
+    return worker.banned if isinstance(worker, Hand) else worker.poll() is not None
+
+
+def _whereabouts(hand: Hand) -> str:
+    """What a thread is doing."""
+    frame = sys._current_frames().get(hand.ident or 0)
+    return "".join(traceback.format_stack(frame)) if frame else "its end"
 
 
 def hands(
@@ -174,13 +243,22 @@ def hands(
     return [kind(server.url, run, f"{kind.__name__.lower()}-{i}") for i in range(count)]
 
 
-def serve(server: EmbeddedServer, run: RunDir, **options: Any) -> TrainResult:
-    """A learner, in this thread."""
-    client = connect(server.url)
+def serve(
+    server: EmbeddedServer,
+    run: RunDir,
+    should_stop: Callable[..., bool] = lambda: False,
+    **options: Any,
+) -> TrainResult:
+    """A learner, in this thread; fails with a reason when its workers have left it alone."""
+    client, trouble = connect(server.url), Trouble()
+    options["should_stop"] = lambda: should_stop() or trouble()
     try:
-        return LearnerService(run, Bus(client, run.id), **options).serve()
+        result = LearnerService(run, Bus(client, run.id), **options).serve()
     finally:
         client.close()
+    if trouble.reason:
+        raise Unattended(trouble.reason) from trouble.cause
+    return result
 
 
 def train_with(
@@ -188,13 +266,8 @@ def train_with(
 ) -> Outcome:
     """Bring a run to its end, or to where `should_stop` says, with workers."""
     present = hands(server, run, workers) if isinstance(workers, int) else workers
-    asked = options.pop("should_stop", lambda: False)
-
-    def should_stop() -> bool:
-        return asked() or any(hand.failure for hand in present)
-
     with crew(present):
-        return outcome(run, serve(server, run, should_stop=should_stop, **options))
+        return outcome(run, serve(server, run, **options))
 
 
 class Watch:
@@ -233,9 +306,11 @@ def worker_process(
         text=True,
         preexec_fn=end_with_parent,
     ) as process:
+        _at_work.append(process)
         try:
             yield process
         finally:
+            _at_work.remove(process)
             process.kill()
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,13 +19,15 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
-from runtime import BareLiar, Hand, Slow, eventually, hands, kuhn, serve, train_with
+from runtime import BareLiar, Hand, Slow, Watch, eventually, hands, kuhn, serve, train_with
 
+from rejoinder.bus.connection import BusError
 from rejoinder.bus.server import EmbeddedServer, end_with_parent
 from rejoinder.config import load_config
 from rejoinder.ledger import SnapshotId
-from rejoinder.rundir import RunDir
+from rejoinder.rundir import RunDir, is_run
 from rejoinder.telemetry import (
+    GATEWAY_JOB,
     LEARNER_JOB,
     WORKER_JOB,
     Exposure,
@@ -42,6 +45,7 @@ from rejoinder_learner.state import Learner
 from rejoinder_learner.telemetry import LearnerMetrics
 from rejoinder_worker.telemetry import WorkerMetrics
 
+STEP = "last_step_timestamp_seconds"
 PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
 
 
@@ -99,7 +103,7 @@ def test_a_learner_that_stays_can_be_asked_after_the_end(
         command(*asked, "--metrics-targets", str(folder)) as learner,
         worker(url, "a", tmp_path / "others"),
     ):
-        assert eventually(lambda: run.exists() and RunDir.open(run).status().get("games") == 40, 60)
+        assert eventually(lambda: is_run(run) and RunDir.open(run).status().get("games") == 40, 60)
         assert eventually(lambda: RunDir.open(run).status()["state"] == "finished")
         ((_, target),) = targets(folder).items()
         name = RunDir.open(run).id
@@ -220,7 +224,7 @@ def test_a_liar_is_counted(server: EmbeddedServer, tmp_path: Path) -> None:
     train_with(server, run, present, telemetry=telemetry)
     assert of_learner(telemetry, "banned_workers") == 1
     assert (of_learner(telemetry, "audited_total") or 0) >= 120
-    assert (of_learner(telemetry, "leases_repeated_total") or 0) > 0
+    assert (of_learner(telemetry, "games_leased_again_total") or 0) > 0
     assert of_learner(telemetry, "games") == 120
 
 
@@ -241,6 +245,74 @@ def test_a_resumed_run_shows_at_once_what_was_known(tmp_path: Path) -> None:
     assert of_learner(before, "up") == 0
 
 
+class Laggard(Hand):
+    """Holds on to its leases for long, while others play on."""
+
+    pause = 0.6
+
+
+def test_what_waits_can_fill_most_of_the_window(server: EmbeddedServer, tmp_path: Path) -> None:
+    """The alert goes by that share, so a run with a slow worker has to reach it."""
+    run, telemetry = RunDir.create(tmp_path / "run", kuhn(games=120)), LearnerMetrics("r")
+    shares: list[float] = []
+
+    def look(status: dict[str, Any]) -> None:
+        window = of_learner(telemetry, "window_games") or 0
+        leased = of_learner(telemetry, "leased_games") or 0
+        waiting = of_learner(telemetry, "unfolded_games") or 0
+        if status["state"] == "training":
+            assert leased + waiting == window <= 10  # (lag + 1) · batch
+            shares.append(waiting / window if window else 0)
+
+    present = hands(server, run, 2) + hands(server, run, 1, Laggard)
+    train_with(server, run, present, telemetry=telemetry, on_status=look)
+    assert max(shares) > 0.5
+    assert of_learner(telemetry, "window_games") == 0  # there is nothing left to play
+
+
+def test_a_learner_tells_its_last_step_while_there_will_be_a_next(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    run, telemetry = RunDir.create(tmp_path / "run", kuhn(games=30)), LearnerMetrics("r")
+    ages: list[float] = []
+
+    def look(status: dict[str, Any]) -> None:
+        if status["state"] == "training":
+            ages.append(time.time() - (of_learner(telemetry, STEP) or 0))
+
+    assert of_learner(telemetry, STEP) is None  # its kernels may have to be compiled first
+    train_with(server, run, hands(server, run, 1, Slow), telemetry=telemetry, on_status=look)
+    assert ages
+    assert all(0 <= age < 10 for age in ages)
+    assert of_learner(telemetry, STEP) is None  # it may stay for ever, with nothing to do
+
+
+def test_a_learner_that_waits_for_the_server_is_not_stuck(
+    own_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    run, telemetry = RunDir.create(tmp_path / "run", kuhn()), LearnerMetrics("r")
+    steps: set[float | None] = set()
+
+    def look() -> bool:
+        if not own_server.is_running():
+            steps.add(of_learner(telemetry, STEP))
+        return False
+
+    watch = Watch(when=lambda _: True, then=own_server.kill)
+    with pytest.raises(BusError):
+        serve(own_server, run, look, telemetry=telemetry, on_status=watch, patience=1.0)
+    assert len(steps) > 2
+
+
+def test_sequential_training_tells_its_steps(tmp_path: Path) -> None:
+    run, telemetry = RunDir.create(tmp_path / "run", kuhn(games=10)), LearnerMetrics("r")
+    steps: list[float | None] = []
+    train(run, telemetry=telemetry, on_game=lambda _: steps.append(of_learner(telemetry, STEP)))
+    assert steps[0] is None
+    assert all(step and time.time() - step < 60 for step in steps[1:])
+    assert of_learner(telemetry, STEP) is None
+
+
 def test_a_checkpoint_that_fails_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,8 +325,16 @@ def test_a_checkpoint_that_fails_is_counted(
     assert journal.save(Learner(run.config))
     monkeypatch.setattr(RunDir, "save", full)
     assert not journal.save(Learner(run.config))
-    assert of_learner(telemetry, "checkpoint_failures_total") == 1
+    assert not journal.save(Learner(run.config))
+    assert of_learner(telemetry, "checkpoint_failures_total") == 2
     assert of_learner(telemetry, "checkpoint_seconds_count") == 1
+    assert of_learner(telemetry, "checkpoints_refused") == 2
+    monkeypatch.undo()
+    journal.resume()  # which finds the old one, and saves nothing
+    assert of_learner(telemetry, "checkpoints_refused") == 2
+    assert journal.save(Learner(run.config))
+    assert of_learner(telemetry, "checkpoint_failures_total") == 2
+    assert of_learner(telemetry, "checkpoints_refused") == 0
 
 
 # Where it is served
@@ -280,15 +360,86 @@ def test_a_process_says_what_it_needs_and_no_longer_when_it_ends(tmp_path: Path)
         urllib.request.urlopen(f"http://{target}/metrics", timeout=5)
 
 
-def test_the_document_vanishes_whatever_happens(tmp_path: Path) -> None:
-    def fall() -> None:
-        with announced(tmp_path, WORKER_JOB, "../w", "127.0.0.1:1"):
-            assert [file.parent for file in tmp_path.rglob("*.json")] == [tmp_path]
+@pytest.mark.parametrize(
+    ("job", "end", "stays"),
+    [
+        (WORKER_JOB, LookupError, False),
+        (LEARNER_JOB, None, False),
+        (LEARNER_JOB, KeyboardInterrupt, False),
+        (LEARNER_JOB, LookupError, True),
+        (GATEWAY_JOB, LookupError, True),
+    ],
+)
+def test_who_ends_by_an_error_and_is_to_be_missed_stays_in_the_list(
+    tmp_path: Path, job: str, end: type[BaseException] | None, stays: bool
+) -> None:
+    with ExitStack() as stack:
+        if end:
+            stack.enter_context(pytest.raises(end))
+        stack.enter_context(announced(tmp_path, job, "../w", "127.0.0.1:1"))
+        assert [file.parent for file in tmp_path.rglob("*.json")] == [tmp_path]
+        if end:
+            raise end
+    assert targets(tmp_path) == ({"../w": "127.0.0.1:1"} if stays else {})
+    with announced(tmp_path, job, "../w", "127.0.0.1:1"):  # and the next one tidies
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_removed_by_its_owner_only(tmp_path: Path) -> None:
+    """Two processes of one name, by mistake: the living one is in the list."""
+    where = Exposure(targets=tmp_path)
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(exposed(new_registry(), where, WORKER_JOB, "w"))
+        of_first = targets(tmp_path)
+        second.enter_context(exposed(new_registry(), where, WORKER_JOB, "w"))
+        of_second = targets(tmp_path)
+        assert of_first != of_second
+        first.close()
+        assert targets(tmp_path) == of_second
+        with exposed(new_registry(), where, WORKER_JOB, "w"):
+            assert targets(tmp_path) != of_second
+        assert targets(tmp_path) == of_second
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_learner_that_is_refused_leaves_the_first_in_the_list(tmp_path: Path) -> None:
+    where = Exposure(targets=tmp_path)
+
+    def refused() -> None:
+        with exposed(new_registry(), where, LEARNER_JOB, "r"):
             raise LookupError
 
-    with pytest.raises(LookupError):
-        fall()
-    assert list(tmp_path.iterdir()) == []
+    with exposed(new_registry(), where, LEARNER_JOB, "r"):
+        of_first = targets(tmp_path)
+        with pytest.raises(LookupError):
+            refused()
+        assert targets(tmp_path) == of_first
+
+
+def test_only_those_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+    for name, text in {"half.123": "[", "odd.json": "{}", "none.json": ""}.items():
+        (tmp_path / f"rejoinder-worker-{name}").write_text(text)
+    with exposed(new_registry(), Exposure(targets=tmp_path), WORKER_JOB, "lives"):
+        dead = target_file(tmp_path, WORKER_JOB, "dead")
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        dead.write_text(json.dumps([{"targets": [f"127.0.0.1:{port}"], "labels": {}}]))
+        forget_targets(tmp_path)
+        assert list(tmp_path.iterdir()) == [target_file(tmp_path, WORKER_JOB, "lives")]
+
+
+@pytest.mark.slow
+def test_a_learner_that_loses_its_server_is_missed(
+    own_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    folder, run = tmp_path / "targets", tmp_path / "run"
+    asked = ["learner", "kuhn", "--redis", own_server.url, "--run", str(run), "--patience", "0.5"]
+    with command(*asked, "--metrics-targets", str(folder)) as learner:
+        assert eventually(lambda: is_run(run) and RunDir.open(run).status(), 60)
+        own_server.kill()
+        assert learner.wait(30) == 4
+    assert list(targets(folder)) == [RunDir.open(run).id]
 
 
 @pytest.mark.parametrize(("host", "called"), [("0.0.0.0", "127.0.0.1"), ("::1", "[::1]")])
@@ -346,12 +497,13 @@ def exposed_by(registry: CollectorRegistry) -> dict[str, tuple[str, frozenset[st
 
 def of_worker() -> dict[str, tuple[str, frozenset[str]]]:
     metrics = WorkerMetrics()
-    metrics.work_on("r", kuhn())
+    metrics.work_on("r", kuhn()).step()
     return exposed_by(metrics.registry)
 
 
 def of_trainer() -> dict[str, tuple[str, frozenset[str]]]:
     metrics = LearnerMetrics("r")
+    metrics.step()
     metrics.published(1, 0.1)
     metrics.measured({"mer": 0.1, "win_rates": {"random": {"win_rate": 0.5}}})
     return exposed_by(metrics.registry)

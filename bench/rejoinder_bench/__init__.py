@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
@@ -29,6 +29,12 @@ class Result:
     ratios: dict[str, float] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)  # the raw numbers behind them
     ok: bool = True  # False: something that must be true was not
+
+    def judge(self, truths: Mapping[str, bool], say: Callable[[str], None]) -> None:
+        """Say what must be true, and whether it is."""
+        for what, holds in truths.items():
+            say(f"{what}: {'yes' if holds else 'NO'}")
+            self.ok &= holds
 
 
 def run_bench(name: str, say: Callable[[str], None]) -> Result:

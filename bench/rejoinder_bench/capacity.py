@@ -4,22 +4,25 @@ Leases of n games go round: queue, worker, stream, learner, queue. With W worker
 there are never more than (L + 1)·B games under way, and a batch is not over before its slowest
 lease is. Games a second are at most
 
-    workers   W / (game + (lease + trips·round trip + loads·load) / n)
+    workers   W / (game + (lease + trips·round trip) / n + R·load / B)
     window    (L + 1)·B / (slowest lease of a batch + lease + trips·round trip + load
-                           + B/n·(message + the server's message and lease) + n·fold + publish)
+                           + B/n·(message + the server's message and lease) + R·the server's load
+                           + n·fold + publish)
     learner   (1 − W·look) / (fold + message / n + publish / B)
-    server    (1 − W·beat) / (game + (message + lease) / n + publish / B)
-    network   bytes a second / (delta + W·snapshot / B)
+    server    (1 − W·beat) / (game + (message + lease) / n + (publish + R·load) / B)
+    network   bytes a second / (delta + R·snapshot / B)
 
-where the names are those of `Costs`, n is what the planner would choose, and each worker loads
-each snapshot at most once, and only if it gets a lease of that batch. The least of them is the
-prediction, and its name the bottleneck. If all share one machine there is a sixth: its cores, over
-the processor seconds that a game needs altogether.
+where the names are those of `Costs`, and n is what the planner would choose. R = min(W, B / n) are
+the workers that read a snapshot: each at most once, and only if it gets a lease of that batch. What
+reading costs (load, with its round trips, and snapshot, its bytes) depends on B. The least of the
+limits is the prediction, and its name the bottleneck. If all share one machine there is a sixth:
+its cores, over the processor seconds that a game needs altogether. Evaluations and checkpoints are
+in none of them.
 
 Checked are: one and two real workers on this machine; crowds of simulated ones (see `replay`) with
 the default batch, where the window is the limit, and with a batch for so many workers; and the
-learner's ceiling with a batch and a lease that its costs were not measured with. A ratio is
-measured over predicted.
+learner's ceiling, with a batch and a lease that its costs were not measured with, and with ten
+times as many known workers as they were. A ratio is measured over predicted.
 """
 
 from __future__ import annotations
@@ -49,7 +52,8 @@ _SIMULATED = ((8, None, 400), (32, None, 800), (32, 320, 3_200))
 # Times as long as real games do simulated ones last, because their workers, who are not free
 # either, share a core or two.
 _DILATED = 16
-_CEILING = (500, 5)  # batch and lease
+# Batch, lease and known workers; the planner's lease for so many workers is one game.
+_CEILINGS = {"ceiling": (500, 5, 2), "ceiling_5000_known": (1_000, 1, 5_000)}
 _TABLE = tuple(2**n for n in range(11))  # workers
 _ROUNDS = 3
 _DRAWS = 200  # batches drawn for the slowest lease
@@ -84,17 +88,14 @@ def _check(measured: Costs, folder: Path) -> Iterator[tuple[str, float, Predicti
         what = f"simulated_{workers}" + ("" if batch else "_default_batch")
         rate = replay.rate(record(config), longer.games, workers, 2 * window(config), folder / what)
         yield what, rate, predict(longer, config, workers, apart)
-    batch, lease = _CEILING
-    recording = record(costs.recorded_config(batch))
-    seconds = statistics.median(
-        costs.seconds_to_take_in(recording, lease, folder / f"ceiling-{n}")[0]
-        for n in range(_ROUNDS)
-    )
-    yield (
-        "ceiling",
-        costs.GAMES / seconds,
-        Prediction({"learner": 1 / learner_seconds(measured, batch, lease)}),
-    )
+    for what, (batch, lease, known) in _CEILINGS.items():
+        recording = record(costs.recorded_config(batch))
+        seconds = statistics.median(
+            costs.seconds_to_take_in(recording, lease, folder / f"{what}-{n}", known)[0]
+            for n in range(_ROUNDS)
+        )
+        limit = learner_limit(measured, batch, lease, known)
+        yield what, costs.GAMES / seconds, Prediction({"learner": limit})
 
 
 def _real(measured: Costs, workers: int, folder: Path) -> tuple[float, Prediction]:
@@ -156,33 +157,33 @@ def predict(costs: Costs, config: RunConfig, workers: int, site: Site) -> Predic
     """Games a second of a run with so many workers, by each limit."""
     batch, lease = config.batch, lease_size(costs, config, workers)
     leases = batch / lease  # of a batch
-    loads = min(1.0, workers / leases)  # new snapshots in a lease
+    readers, reading = min(float(workers), leases), costs.reading(batch)  # of a snapshot
     overhead = costs.lease + costs.round_trips * site.round_trip  # of a lease, for the worker
-    worker = costs.game + (overhead + loads * costs.load) / lease
-    learner = learner_seconds(costs, batch, lease)
+    load = reading.load + costs.load_trips * site.round_trip
+    worker = costs.game + overhead / lease + readers * load / batch
     server = (
         costs.server_game
         + (costs.server_message + costs.server_lease) / lease
-        + costs.server_publish / batch
+        + (costs.server_publish + readers * reading.server) / batch
     )
     cycle = (
         slowest_lease(costs, lease, round(leases))
         + overhead
-        + costs.load
+        + load
         + leases * (costs.message + costs.server_message + costs.server_lease)
+        + readers * reading.server
         + lease * costs.fold
         + costs.publish
     )
     limits = {
         "workers": workers / worker,
         "window": window(config) / cycle,
-        "learner": max(0.0, 1 - workers * costs.look) / learner,
+        "learner": learner_limit(costs, batch, lease, workers),
         "server": max(0.0, 1 - workers * costs.server_beat) / server,
-        "network": site.bytes_per_second
-        / (costs.delta_bytes + min(workers, leases) * costs.snapshot_bytes / batch),
+        "network": site.bytes_per_second / (costs.delta_bytes + readers * reading.bytes / batch),
     }
     if site.cores is not None:
-        limits["cores"] = site.cores / (worker + learner + server)
+        limits["cores"] = site.cores / (worker + learner_seconds(costs, batch, lease) + server)
     return Prediction(limits)
 
 
@@ -191,6 +192,11 @@ def lease_size(costs: Costs, config: RunConfig, workers: int) -> int:
     planner = Planner(config, config.games)
     planner.arrived([0], costs.game, now=0.0)
     return min(planner.lease_size(workers), config.batch)
+
+
+def learner_limit(costs: Costs, batch: int, lease: int, workers: int) -> float:
+    """Games a second of a learner that knows so many workers."""
+    return max(0.0, 1 - workers * costs.look) / learner_seconds(costs, batch, lease)
 
 
 def learner_seconds(costs: Costs, batch: int, lease: int) -> float:

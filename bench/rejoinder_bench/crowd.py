@@ -18,10 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rq.exceptions import DequeueTimeout
-from rq.queue import Queue
-
-from rejoinder.bus import Bus, Packed
+from rejoinder.bus import Bus
 from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.config import RunConfig, load_config
@@ -45,14 +42,7 @@ _LEAVING = 10.0  # seconds until all workers have seen the end
 def run(say: Callable[[str], None]) -> Result:
     config = load_config(
         "kuhn",
-        {
-            "games": _GAMES,
-            "rollouts": 1,
-            "batch": _BATCH,
-            "lag": 2,
-            "eval_every": 0,
-            "checkpoint_every": 0,
-        },
+        system.QUIET | {"games": _GAMES, "rollouts": 1, "batch": _BATCH, "lag": 2},
     )
     with tempfile.TemporaryDirectory(prefix="rejoinder-") as name:
         wanted = train(RunDir.create(Path(name) / "sequential", config)).digest
@@ -72,12 +62,11 @@ def run(say: Callable[[str], None]) -> Result:
         ),
         "some workers died": found["deaths"] > 0,
     }
-    for what, holds in truths.items():
-        say(f"{what}: {'yes' if holds else 'NO'}")
     figures = {name: float(value) for name, value in found.items() if name != "digest"}
+    result = Result({"truths_that_hold": sum(truths.values()) / len(truths)}, figures)
+    result.judge(truths, say)
     say(", ".join(f"{name} {value:,.0f}" for name, value in figures.items()))
-    kept = sum(truths.values())
-    return Result({"truths_that_hold": kept / len(truths)}, figures, ok=kept == len(truths))
+    return result
 
 
 def _train(server: EmbeddedServer, directory: RunDir) -> dict[str, Any]:
@@ -98,6 +87,8 @@ def _train(server: EmbeddedServer, directory: RunDir) -> dict[str, Any]:
     stream = 0
     while not here.poll(_LOOK):
         stream = max(stream, bus.undelivered())
+        if not learner.is_alive() and not here.poll():
+            raise RuntimeError("the learner died")
     found: dict[str, Any] = here.recv()
     for process in (*crowds, learner):
         process.join(_LEAVING)
@@ -143,14 +134,7 @@ def _crowd(number: int, url: str, run: str, config: RunConfig, counts: Any) -> N
     """In a process of its own: a share of the workers, each in a thread."""
     lock = threading.Lock()
     places = range(number, _WORKERS, _PROCESSES)
-    threads = [
-        threading.Thread(target=_place, args=(place, url, run, config, counts, lock))
-        for place in places
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    system.in_threads(_place, ((place, url, run, config, counts, lock) for place in places))
 
 
 def _place(place: int, url: str, run: str, config: RunConfig, counts: Any, lock: Any) -> None:
@@ -179,18 +163,15 @@ def _live(player: Player, leases: int, dies: bool) -> tuple[bool, int]:
     bus = player.bus
     bus.beat(player.name, {})
     while player.leases < leases:
-        try:
-            found = Queue.dequeue_any([bus.queue], 1, bus.client, serializer=Packed)
-        except DequeueTimeout:
+        found = system.next_lease(bus)
+        if found is None:
             bus.beat(player.name, {})
             if (bus.info() or {}).get("finished"):
                 bus.leave(player.name)
                 return True, player.leases
             continue
-        assert found is not None
-        job, _ = found
         if dies and player.leases == leases - 1:
             return False, leases
-        take_lease(player, job.id, job.args[0])
+        take_lease(player, *found)
     bus.leave(player.name)
     return False, leases

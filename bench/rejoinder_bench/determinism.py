@@ -7,6 +7,7 @@ runs that stop while leases are under way, and go on with another number of work
 
 from __future__ import annotations
 
+import functools
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -85,10 +86,13 @@ def _train(
     for count, stop in sessions:
         with (
             EmbeddedServer(folder / "server.log") as server,
-            system.workers(count, server.url, directory.id, folder),
+            system.workers(count, server.url, directory.id, folder) as processes,
         ):
             bus = bus_type(connect(server.url), directory.id, stop)
+            bus.must_end = functools.partial(system.any_died, processes)
             digest = LearnerService(directory, bus, should_stop=bus.is_enough).serve().digest
+            if system.any_died(processes):
+                raise RuntimeError(f"a worker died: {system.last_words(folder, count)}")
     return digest
 
 
@@ -99,9 +103,10 @@ class CountingBus(Bus):
         super().__init__(client, run)
         self._stop = stop
         self._brought = 0
+        self.must_end: Callable[[], bool] = lambda: False  # for another reason
 
     def is_enough(self) -> bool:
-        return self._stop is not None and self._brought >= self._stop
+        return self.must_end() or (self._stop is not None and self._brought >= self._stop)
 
     def receive(self, seconds: float, count: int = 64) -> list[bytes]:
         messages = super().receive(seconds, count)

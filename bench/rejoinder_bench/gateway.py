@@ -31,7 +31,7 @@ from typing import Any
 from rejoinder.bus.server import end_with_parent
 from rejoinder.config import load_config
 from rejoinder.rundir import RunDir
-from rejoinder_bench import Result, bare, players
+from rejoinder_bench import Result, bare, players, system
 from rejoinder_learner.sequential import train
 
 _TRAINED = 300  # games of the run that is served
@@ -121,14 +121,14 @@ def _measure(load: Load, say: Callable[[str], None]) -> Result:
         f"{memory['requests']:,.0f} requests: {memory['mebibytes_before']:.0f} MiB before, "
         f"{memory['mebibytes_after']:.0f} after"
     )
-    truths = {
-        f"policy_over_bare is at least {_LEAST}": result.ratios["policy_over_bare"] >= _LEAST,
-        f"move_p99_ms is below {_MOST_MS:.0f}": figures["move_p99_ms"] < _MOST_MS,
-        "memory is flat": growth < _MOST_GROWTH,
-    }
-    for what, holds in truths.items():
-        say(f"{what}: {'yes' if holds else 'NO'}")
-    result.ok = all(truths.values())
+    result.judge(
+        {
+            f"policy_over_bare is at least {_LEAST}": result.ratios["policy_over_bare"] >= _LEAST,
+            f"move_p99_ms is below {_MOST_MS:.0f}": figures["move_p99_ms"] < _MOST_MS,
+            "memory is flat": growth < _MOST_GROWTH,
+        },
+        say,
+    )
     return result
 
 
@@ -227,10 +227,7 @@ class Load:
 
     def mebibytes(self) -> float:
         """What the gateway has in memory."""
-        status = Path(f"/proc/{self.served.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s*(\d+) kB", status)
-        assert found is not None, "Linux tells it"
-        return int(found[1]) / 1024
+        return system.resident_bytes(self.served.pid) / 2**20
 
     def _run(self, command: list[str]) -> str:
         return subprocess.run(

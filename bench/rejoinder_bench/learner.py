@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
+from unittest.mock import patch
 
 import numpy as np
 
@@ -45,10 +46,13 @@ from rejoinder_learner.state import Learner, Played, warm_up
 # the messages that may be brought at once.
 TakeIn: TypeAlias = Callable[[str, Path, int], tuple[str, float, float]]
 
+ABOUT = {"games": 1234, "leases": 123, "busy_seconds": 12.345, "host": "h" * 12, "pid": 12345}
+
 _GAMES = 10_000
 _BATCH = 1_000  # ten games for each of a hundred workers
 _LEASE = 10  # games in a message
 _ROUNDS = 5
+_LASTING = 3600  # seconds that workers which nobody hears of again are known
 
 _BIG, _SMALL = 2_000_000, 200_000  # infosets
 _ENTRIES = 500  # of a game of the big table
@@ -65,7 +69,7 @@ def run(say: Callable[[str], None]) -> Result:
 
 
 def _measure_intake(result: Result, folder: Path, say: Callable[[str], None]) -> None:
-    many = {"rollouts": 1, "games": _GAMES, "eval_every": 0, "checkpoint_every": 0}
+    many = system.QUIET | {"rollouts": 1, "games": _GAMES}
     default = record(load_config("paper", many))
     large = record(load_config("paper", many | {"batch": _BATCH}))
     for what, recording, take_in in (
@@ -98,9 +102,9 @@ class Intake(NamedTuple):
 
 
 def take_in_recorded(
-    recording: Recording, messages: Sequence[bytes], path: Path, take_in: TakeIn
+    recording: Recording, messages: Sequence[bytes], path: Path, take_in: TakeIn, workers: int = 2
 ) -> Intake:
-    """Have a learner take in a whole run from a server of its own.
+    """Have a learner that knows so many workers take in a whole run from a server of its own.
 
     What comes at once, at most 64 messages, must be a whole window or at most a batch: the learner
     refuses games whose time has not come.
@@ -108,7 +112,7 @@ def take_in_recorded(
     directory = RunDir.create(path, recording.config)
     with EmbeddedServer(path.with_suffix(".log")) as server:
         bus = Bus(connect(server.url), directory.id)
-        _put(bus, messages)
+        _put(bus, messages, workers)
         before = server_seconds(bus)
         most = max(1, window(recording.config) * len(messages) // recording.config.games)
         intake = _on_a_core_of_its_own(take_in, server, directory.path, most)
@@ -126,11 +130,12 @@ def server_seconds(bus: Bus) -> float:
     return float(used["used_cpu_user"] + used["used_cpu_sys"])
 
 
-def _put(bus: Bus, messages: Sequence[bytes]) -> None:
+def _put(bus: Bus, messages: Sequence[bytes], workers: int) -> None:
     for n, message in enumerate(messages):
         bus.deliver([message], f"recorded-{n}")
-    for name in ("a", "b"):
-        bus.beat(name, {})  # two workers, so leases are of about ten games
+    with patch("rejoinder.bus.WORKER_TTL", _LASTING):
+        for n in range(workers):
+            bus.beat(f"worker-{n}", ABOUT)
 
 
 def _on_a_core_of_its_own(

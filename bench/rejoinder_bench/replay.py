@@ -8,20 +8,16 @@ as many workers as many machines would.
 from __future__ import annotations
 
 import multiprocessing
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rq.exceptions import DequeueTimeout
-from rq.queue import Queue
-
-from rejoinder.bus import Bus, Packed
+from rejoinder.bus import Bus
 from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
-from rejoinder.ledger import SnapshotId
 from rejoinder.rundir import RunDir
+from rejoinder_bench import system
 from rejoinder_bench.recording import Recording
 from rejoinder_learner.main import LearnerService
 from rejoinder_worker import job
@@ -42,26 +38,6 @@ class ReplayActor:
         if self._durations:
             time.sleep(self._durations[game % len(self._durations)])
         return self._recording.deltas[game]
-
-
-class Watched(Bus):
-    """A bus that notes when the snapshots of the timed games were published."""
-
-    def __init__(self, client: Any, run: str, first: int) -> None:
-        super().__init__(client, run)
-        self._first = first
-        self.began = self.ended = (0, 0.0)  # games, time
-
-    def name_newest(self, name: SnapshotId) -> None:
-        super().name_newest(name)
-        self.ended = (name.games, time.perf_counter())
-        if self.began[0] < self._first:
-            self.began = self.ended
-
-    @property
-    def rate(self) -> float:
-        """Games a second."""
-        return (self.ended[0] - self.began[0]) / (self.ended[1] - self.began[1])
 
 
 def rate(
@@ -90,11 +66,18 @@ def rate(
         ]
         for process in processes:
             process.start()
-        bus = Watched(connect(server.url), directory.id, first)
-        result = LearnerService(directory, bus, workers=workers).serve()
+        bus = system.WatchedBus(connect(server.url), directory.id, first, server.pid)
+        result = LearnerService(
+            directory,
+            bus,
+            workers=workers,
+            should_stop=lambda: any(process.exitcode for process in processes),
+        ).serve()
         for process in processes:
             process.join(_LEAVING)
             process.kill()
+    if not result.finished:
+        raise RuntimeError("a process of simulated workers died")
     if result.digest != recording.digest:
         raise RuntimeError(f"{workers} simulated workers have led to another digest")
     return bus.rate
@@ -105,13 +88,7 @@ def _share(
 ) -> None:
     """In a process of its own: some of the workers, each in a thread."""
     replace_actor(recording, durations)
-    threads = [
-        threading.Thread(target=_work, args=(f"w{place}", url, run, recording)) for place in places
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    system.in_threads(_work, ((f"w{place}", url, run, recording) for place in places))
 
 
 def replace_actor(recording: Recording, durations: Sequence[float]) -> None:
@@ -129,9 +106,5 @@ def _work(name: str, url: str, run: str, recording: Recording) -> None:
             beaten = time.monotonic()
             if (bus.info() or {}).get("finished"):
                 return
-        try:
-            found = Queue.dequeue_any([bus.queue], 1, bus.client, serializer=Packed)
-        except DequeueTimeout:
-            continue
-        assert found is not None
-        take_lease(player, found[0].id, found[0].args[0])
+        if found := system.next_lease(bus):
+            take_lease(player, *found)

@@ -25,12 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from rejoinder.actor import Actor
-from rejoinder.bus import Bus
 from rejoinder.bus.connection import connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.cfr.table import table_of
 from rejoinder.config import RunConfig, load_config
-from rejoinder.ledger import SnapshotId
 from rejoinder.rundir import RunDir
 from rejoinder_bench import Result, stopwatch, system
 from rejoinder_learner.main import LearnerService
@@ -84,9 +82,7 @@ def run(say: Callable[[str], None]) -> Result:
 
 
 def timed_config(order: str) -> RunConfig:
-    return load_config(
-        _CONFIG, {"order": order, "games": _GAMES, "eval_every": 0, "checkpoint_every": 0}
-    )
+    return load_config(_CONFIG, system.QUIET | {"order": order, "games": _GAMES})
 
 
 class System:
@@ -95,7 +91,7 @@ class System:
     def __init__(self, folder: Path, config: RunConfig, workers: int = _WORKERS) -> None:
         directory = RunDir.create(folder / "run", config)
         with EmbeddedServer(folder / "server.log") as server:
-            bus = WatchedBus(connect(server.url), directory.id, server.pid or 0)
+            bus = system.WatchedBus(connect(server.url), directory.id, _FIRST, server.pid)
             with system.workers(
                 workers, server.url, directory.id, folder, stopwatch.__name__
             ) as processes:
@@ -103,45 +99,21 @@ class System:
                     directory,
                     bus,
                     workers=workers,
-                    should_stop=lambda: any(process.poll() for process in processes),
+                    should_stop=lambda: system.any_died(processes),
                 ).serve()
                 if not result.finished:
-                    raise RuntimeError(f"a worker died: {_last_words(folder, workers)}")
+                    raise RuntimeError(f"a worker died: {system.last_words(folder, workers)}")
                 for process in processes:
                     process.wait()  # until they have seen the end and said what they did
-        (games, begin, *before), (last, end, *after) = bus.first, bus.last
-        self.rate = (last - games) / (end - begin)
+        self.rate = bus.rate
         self.shares = _worker_shares(folder, workers)  # of the workers' time, and of one core's
-        for who, had, has in zip(("learner", "server"), before, after, strict=True):
-            self.shares[f"{who}_cpu"] = (has - had) / (end - begin)
-
-
-def _last_words(folder: Path, workers: int) -> str:
-    logs = [(folder / f"w{i}.log").read_text().splitlines() for i in range(workers)]
-    return "; ".join(lines[-1] for lines in logs if lines)
+        self.shares["learner_cpu"], self.shares["server_cpu"] = bus.shares
 
 
 def _worker_shares(folder: Path, workers: int) -> dict[str, float]:
     said = [stopwatch.read(folder / f"w{i}.log") for i in range(workers)]
     total = sum(one["total"] for one in said)
     return {f"worker_{part}": sum(one[part] for one in said) / total for part in stopwatch.PARTS}
-
-
-class WatchedBus(Bus):
-    """A bus that notes when the first and the last snapshot of the timed games were published."""
-
-    def __init__(self, client: Any, run: str, server: int) -> None:
-        super().__init__(client, run)
-        self._server = server
-        # Games, time, and the processor seconds of learner and server.
-        self.first = self.last = (0, 0.0, 0.0, 0.0)
-
-    def name_newest(self, name: SnapshotId) -> None:
-        super().name_newest(name)
-        learner, server = time.process_time(), system.cpu_seconds(self._server)
-        self.last = (name.games, time.perf_counter(), learner, server)
-        if self.first[0] < _FIRST:
-            self.first = self.last
 
 
 class Kernels:

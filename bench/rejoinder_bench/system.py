@@ -1,18 +1,27 @@
 """A whole system on this machine, to be measured: the server and the workers are processes of their
-own, the learner is whoever calls."""
+own, or threads of such processes; the learner is whoever calls."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from rq.exceptions import DequeueTimeout
+from rq.queue import Queue
+
+from rejoinder.bus import Bus, Packed
 from rejoinder.bus.server import end_with_parent
+from rejoinder.ledger import SnapshotId
 
 REAL = "rejoinder_worker.main"  # the module whose `serve` a worker runs
+QUIET = {"eval_every": 0, "checkpoint_every": 0}  # nothing but training
 _LEAVING = 10.0  # seconds that a worker may take to end
 
 
@@ -34,6 +43,16 @@ def workers(
                 process.kill()
 
 
+def any_died(processes: Iterable[subprocess.Popen[bytes]]) -> bool:
+    """Whether a worker has ended with an error: a learner would wait for it for ever."""
+    return any(process.poll() for process in processes)
+
+
+def last_words(folder: Path, workers: int) -> str:
+    logs = [(folder / f"w{i}.log").read_text().splitlines() for i in range(workers)]
+    return "; ".join(lines[-1] for lines in logs if lines)
+
+
 def _worker(name: str, url: str, run: str, folder: Path, module: str) -> subprocess.Popen[bytes]:
     code = f"from {module} import serve; serve({url!r}, run={run!r}, name={name!r})"
     with (folder / f"{name}.log").open("ab") as log:
@@ -46,6 +65,59 @@ def _worker(name: str, url: str, run: str, folder: Path, module: str) -> subproc
         )
 
 
+def in_threads(work: Callable[..., None], each: Iterable[tuple[Any, ...]]) -> None:
+    """Do it with each of the arguments, all at once, until all have ended."""
+    threads = [threading.Thread(target=work, args=arguments) for arguments in each]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def next_lease(bus: Bus) -> tuple[str, bytes] | None:
+    """The name and the message of the next lease; None if there is none for a second."""
+    try:
+        found = Queue.dequeue_any([bus.queue], 1, bus.client, serializer=Packed)
+    except DequeueTimeout:
+        return None
+    assert found is not None
+    return found[0].id, found[0].args[0]
+
+
+class WatchedBus(Bus):
+    """A learner's bus that notes when the first and the last snapshot of the timed games went out.
+
+    Each time with the processor seconds of this process and of the server so far.
+    """
+
+    def __init__(self, client: Any, run: str, first: int, server: int | None) -> None:
+        super().__init__(client, run)
+        self._first, self._server = first, server or 0  # games that are not timed; process id
+        self.began = self.ended = (0, 0.0, 0.0, 0.0)  # games, time, learner, server
+
+    def name_newest(self, name: SnapshotId) -> None:
+        super().name_newest(name)
+        learner, server = time.process_time(), cpu_seconds(self._server)
+        self.ended = (name.games, time.perf_counter(), learner, server)
+        if self.began[0] < self._first:
+            self.began = self.ended
+
+    @property
+    def rate(self) -> float:
+        """Games a second."""
+        games, seconds, *_ = self._differences()
+        return games / seconds
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Of a core: what learner and server have used."""
+        _, seconds, learner, server = self._differences()
+        return learner / seconds, server / seconds
+
+    def _differences(self) -> list[float]:
+        return [after - before for before, after in zip(self.began, self.ended, strict=True)]
+
+
 def cpu_seconds(pid: int) -> float:
     """Processor time that a process has used so far (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -54,7 +126,16 @@ def cpu_seconds(pid: int) -> float:
 
 def peak_bytes(pid: int | str = "self") -> int:
     """The most memory that a process has had resident so far (Linux)."""
+    return _told_of_memory(pid, "VmHWM")
+
+
+def resident_bytes(pid: int | str = "self") -> int:
+    """The memory that a process has resident now (Linux)."""
+    return _told_of_memory(pid, "VmRSS")
+
+
+def _told_of_memory(pid: int | str, what: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{what}:"):
             return int(line.split()[1]) * 1024
-    raise OSError(f"the system does not tell the peak memory of process {pid}")
+    raise OSError(f"the system does not tell the memory ({what}) of process {pid}")

@@ -24,6 +24,7 @@ from rejoinder_cli.commands import (
     games,
     gateway,
     grafana,
+    healthy,
     learner,
     play,
     report,
@@ -106,6 +107,7 @@ app.command("worker")(worker.worker)
 app.command("gateway")(gateway.gateway)
 app.command("grafana")(grafana.grafana)
 app.command("warm")(warm.warm)
+app.command("healthy")(healthy.healthy)
 app.command("status")(status.status)
 app.command("workers")(status.workers)
 app.command("clean")(clean.clean)

@@ -96,7 +96,19 @@ def free_port(option: str, wanted: int) -> int:
             port: int = found.getsockname()[1]
             return port
     except OSError as error:
-        raise ValueError(f"{option}: {wanted} cannot be had: {error.strerror}") from None
+        raise ValueError(
+            f"{option}: {wanted} cannot be had: {error.strerror}; 0 takes any free one"
+        ) from None
+
+
+def usual_port(option: str, wanted: int | None, usual: int) -> int:
+    """The port that was asked for, which must be free; else the usual one, or any if it is not."""
+    if wanted is not None:
+        return free_port(option, wanted)
+    try:
+        return free_port(option, usual)
+    except ValueError:
+        return free_port(option, 0)
 
 
 def cores() -> int:

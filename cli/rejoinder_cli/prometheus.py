@@ -17,6 +17,7 @@ from rejoinder_cli import deployed
 from rejoinder_cli.options import LOOPBACK
 
 VARIABLE = "REJOINDER_PROMETHEUS"
+PORT = 9090  # where a Prometheus usually is
 
 _SETTINGS = """\
 # Written by `rejoinder up --prometheus` at each start.

@@ -17,6 +17,8 @@ from rejoinder_cli.options import METRICS_VARIABLES, REDIS_VARIABLE
 
 HOPELESS = (2, 3)  # exit codes of wrong input and of a worker that must not work on the run
 _STOPPING = 10.0  # seconds that a child may take to end
+# What a program that is not ours is told of the environment, in which there may be secrets.
+_HARMLESS = ("PATH", "HOME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOMAXPROCS", "GOMEMLIMIT", "GOGC")
 _DEATHS, _PERIOD = 5, 30.0  # so many deaths of one child in so many seconds are too many
 
 
@@ -161,8 +163,8 @@ class Household:
 
     def add_program(self, name: str, command: Sequence[str]) -> None:
         """The same for something that is not ours, and that the rest can do without."""
-        program = Program(command, os.environ, self._log_of(name), dispensable=True)
-        self._children.append(program)
+        told = {name: os.environ[name] for name in _HARMLESS if name in os.environ}
+        self._children.append(Program(command, told, self._log_of(name), dispensable=True))
 
     def add_workers(self, count: int) -> None:
         for n in range(1, count + 1):

@@ -1,22 +1,29 @@
 """Experiment trackers, fed from the metrics of a run.
 
 A tracker gets what `metrics.jsonl` holds, by game index: each evaluation once, in the order of its
-games, and whole, that is with the win rates, which come later than the rest. How far it has got is
+games, and whole, that is with the win rates, which come later than the rest. What it has got is
 kept in the run directory, so whoever tracks the run next goes on from there. It is noted after the
 record was handed over: a tracker that is killed between the two gets that one record again.
+
+A run can go back: a worker was caught lying, and what came of its games is undone. Evaluations that
+then come out as before are not handed over again. From the first that does not, they all are, and
+the tracker is told that what it has from there on is void.
 
 Trainers know nothing of this, so a tracker that is slow, or not there, cannot hold them up.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
 
-from rejoinder.files import read_json, write_json
+from rejoinder.files import append_line, read_lines
 from rejoinder.rundir import TRACKING, RunDir
 
 PROJECT = "rejoinder"  # in Weights & Biases, unless WANDB_PROJECT names another
@@ -28,6 +35,9 @@ class Tracker(Protocol):
 
     def log(self, games: int, figures: Mapping[str, float]) -> None:
         """Take the figures after so many games."""
+
+    def go_back(self, games: int) -> None:
+        """What came of so many games, and of more, is void; it comes anew."""
 
     def close(self) -> None:
         """Write out what is still in memory."""
@@ -47,7 +57,7 @@ def track(
     if to not in TRACKERS:
         raise ValueError(f"--to: no tracker is called {to!r}; there are {', '.join(TRACKERS)}")
     (run.path / TRACKING).mkdir(exist_ok=True)
-    state = run.path / TRACKING / f"{to}.json"
+    handed_over = HandedOver(run.path / TRACKING / f"{to}.jsonl", run.id)
     try:
         tracker = TRACKERS[to](run)
     except ModuleNotFoundError as error:
@@ -58,9 +68,12 @@ def track(
     try:
         while True:
             finished, last = _is_finished(run), not follow or should_stop()  # before the look
-            for record in evaluations(run, after=_done(state, run), finished=finished):
-                tracker.log(record["games"], figures_of(record))
-                write_json(state, {"id": run.id, "games": record["games"]})
+            for record in handed_over.missing(evaluations(run, finished)):
+                games = record["games"]
+                if handed_over.has(games):
+                    tracker.go_back(games)
+                tracker.log(games, figures_of(record))
+                handed_over.note(record)
                 logged += 1
             if finished or last:
                 return logged
@@ -69,13 +82,51 @@ def track(
         tracker.close()
 
 
-def evaluations(run: RunDir, after: int, finished: bool) -> Iterator[dict[str, Any]]:
-    """Those beyond so many games; until it is finished up to the first that is not whole yet."""
+def evaluations(run: RunDir, finished: bool) -> Iterator[dict[str, Any]]:
+    """Those of a run; until it is finished up to the first that is not whole yet."""
     for record in run.metrics():
-        if record["games"] > after:
-            if not finished and not {"mer", "win_rates"} <= record.keys():
-                return
-            yield record
+        if not finished and not {"mer", "win_rates"} <= record.keys():
+            return
+        yield record
+
+
+class HandedOver:
+    """What a tracker has got, in a file to which a line is added for each evaluation.
+
+    A line makes all lines before it void that are of as many games or more.
+    """
+
+    def __init__(self, path: Path, run: str) -> None:
+        self._path, self._run = path, run
+        self._digests: dict[int, str] = {}  # of the evaluations, by games
+
+    def missing(self, records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Those that the tracker does not have, or has otherwise."""
+        self._digests.clear()
+        for line in read_lines(self._path):
+            games, digest = line.get("games"), line.get("digest")
+            if line.get("id") == self._run and isinstance(games, int) and isinstance(digest, str):
+                self._add(games, digest)
+        for record in records:
+            if self._digests.get(record["games"]) != _digest(record):
+                yield record
+
+    def has(self, games: int) -> bool:
+        """Whether the tracker has anything of so many games, or of more."""
+        return any(known >= games for known in self._digests)
+
+    def note(self, record: Mapping[str, Any]) -> None:
+        games, digest = record["games"], _digest(record)
+        line = {"id": self._run, "games": games, "digest": digest}
+        append_line(self._path, json.dumps(line))
+        self._add(games, digest)
+
+    def _add(self, games: int, digest: str) -> None:
+        self._digests = {n: d for n, d in self._digests.items() if n < games} | {games: digest}
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def figures_of(record: Mapping[str, Any]) -> dict[str, float]:
@@ -98,13 +149,6 @@ def figures_of(record: Mapping[str, Any]) -> dict[str, float]:
 def _is_finished(run: RunDir) -> bool:
     state: str = RunDir.open(run.path).standing()["state"]
     return state == "finished"
-
-
-def _done(state: Any, run: RunDir) -> int:
-    """The games up to which the tracker has everything; another run's state does not count."""
-    known = read_json(state)
-    games = known.get("games")
-    return games if known.get("id") == run.id and isinstance(games, int) else -1
 
 
 class WandbTracker:
@@ -133,6 +177,9 @@ class WandbTracker:
     def log(self, games: int, figures: Mapping[str, float]) -> None:
         self._run.log({"games": games, **figures})
 
+    def go_back(self, games: int) -> None:
+        """Nothing can be taken back there; the newest point of a number of games is the one."""
+
     def close(self) -> None:
         self._run.finish()
 
@@ -141,11 +188,11 @@ class TensorboardTracker:
     """Event files in the run directory: `tensorboard --logdir RUN/tracking`."""
 
     def __init__(self, run: RunDir) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        self._event, self._summary = Event, Summary
+        self._event, self._summary, self._session = Event, Summary, SessionLog
         self._writer = EventFileWriter(str(run.path / TRACKING / "tensorboard"))
 
     def log(self, games: int, figures: Mapping[str, float]) -> None:
@@ -153,6 +200,10 @@ class TensorboardTracker:
         summary = self._summary(value=values)
         self._writer.add_event(self._event(wall_time=time.time(), step=games, summary=summary))
         self._writer.flush()
+
+    def go_back(self, games: int) -> None:
+        restart = self._session(status=self._session.START)  # TensorBoard drops what is beyond it
+        self._writer.add_event(self._event(wall_time=time.time(), step=games, session_log=restart))
 
     def close(self) -> None:
         with suppress(ValueError):

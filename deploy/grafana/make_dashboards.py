@@ -41,6 +41,12 @@ RUN = 'run=~"$run"'
 HERE = 'run=~"$run",instance=~"$instance"'
 WAIT = "[$__rate_interval]"  # what a rate is taken over
 RARE = "[15m]"  # for what happens every few minutes only
+PROBES = "/metrics|/healthz|/readyz"  # routes that nobody asks for but machines
+
+# A run that is over, or has no games for workers, is not to look as if it were in need.
+NEEDED_WORKERS = (
+    f"rejoinder_learner_workers{{{HERE}}} and rejoinder_learner_window_games{{{HERE}}} > 0"
+)
 
 
 def main() -> None:
@@ -115,7 +121,7 @@ def training() -> Json:
                 stat(
                     "Workers",
                     "That have shown a sign of life.",
-                    f"rejoinder_learner_workers{{{HERE}}}",
+                    NEEDED_WORKERS,
                     steps=SOME_ARE_NEEDED,
                 ),
                 stat(
@@ -221,7 +227,8 @@ def workers() -> Json:
                 stat(
                     "Workers at work",
                     "On the runs chosen.",
-                    f"sum(rejoinder_worker_up{{{here}}})",
+                    f"sum(rejoinder_worker_up{{{here}}})"
+                    f" and sum(rejoinder_learner_up{{{RUN}}}) > 0",
                     steps=SOME_ARE_NEEDED,
                     w=6,
                 ),
@@ -364,8 +371,10 @@ def workers() -> Json:
 
 def learner() -> Json:
     process = 'job="rejoinder-learner",instance=~"$instance"'
-    age = f"time() - rejoinder_learner_snapshot_timestamp_seconds{{{HERE}}}"
+    published = f"rejoinder_learner_snapshot_timestamp_seconds{{{HERE}}}"
+    age = f"time() - ({published} and rejoinder_learner_up{{{HERE}}} == 1)"
     tasks = ("fold", "publish", "checkpoint")
+    shares = {task: rate(f"rejoinder_learner_{task}_seconds_sum") for task in tasks}
     return dashboard(
         "rejoinder-learner",
         TITLES["rejoinder-learner"],
@@ -375,7 +384,7 @@ def learner() -> Json:
             row(
                 "Work",
                 "**How to read it.** Folding, publishing and saving happen one after the other. "
-                "When *Share of time* comes near 100 % the learner limits the run: a bigger "
+                "When *Share of time* in all comes near 100 % the learner limits the run: a bigger "
                 "`batch` makes fewer snapshots, a bigger `checkpoint_every` fewer checkpoints.",
                 graph(
                     "Games folded a second",
@@ -387,13 +396,10 @@ def learner() -> Json:
                 graph(
                     "Share of time",
                     "Of one second, by what it goes to; the rest is waiting for deltas.",
-                    *(
-                        (f"sum({rate(f'rejoinder_learner_{task}_seconds_sum')})", task)
-                        for task in tasks
-                    ),
+                    (f"sum by (run) ({' + '.join(shares.values())})", "in all, {{run}}"),
+                    *((f"sum by (run) ({shares[task]})", f"{task}, {{{{run}}}}") for task in tasks),
                     unit="percentunit",
                     w=8,
-                    stacked=True,
                     line_at=((None, GREEN), (0.9, RED)),
                 ),
                 graph(
@@ -418,8 +424,9 @@ def learner() -> Json:
             row(
                 "What waits",
                 "**How to read it.** Leased games and those that wait for an earlier one are "
-                "bounded by (lag + 1) · batch; they should go up and down and not grow. Leases "
-                "that wait: too few workers. Games that wait while few are leased: one is late.",
+                "together at most the window, (lag + 1) · batch or less; they should go up and "
+                "down. Leases that wait: more workers would find work. Games that wait while few "
+                "are leased: one is late.",
                 stat(
                     "Leases in the queue",
                     "Nobody has taken them yet.",
@@ -429,7 +436,7 @@ def learner() -> Json:
                 stat(
                     "Games leased",
                     "And not here yet.",
-                    f"rejoinder_learner_leases_outstanding{{{HERE}}}",
+                    f"rejoinder_learner_leased_games{{{HERE}}}",
                     w=6,
                 ),
                 stat(
@@ -441,7 +448,7 @@ def learner() -> Json:
                 stat(
                     "Workers",
                     "That have shown a sign of life.",
-                    f"rejoinder_learner_workers{{{HERE}}}",
+                    NEEDED_WORKERS,
                     steps=SOME_ARE_NEEDED,
                     w=6,
                 ),
@@ -449,13 +456,14 @@ def learner() -> Json:
                     "Backlog",
                     "",
                     (f"rejoinder_learner_queue_depth{{{HERE}}}", "leases in the queue of {{run}}"),
-                    (f"rejoinder_learner_leases_outstanding{{{HERE}}}", "games leased by {{run}}"),
+                    (f"rejoinder_learner_leased_games{{{HERE}}}", "games leased by {{run}}"),
                     (f"rejoinder_learner_unfolded_games{{{HERE}}}", "games that wait in {{run}}"),
+                    (f"rejoinder_learner_window_games{{{HERE}}}", "window of {{run}}"),
                 ),
                 graph(
                     "Games leased again",
                     "Their lease was late. Some are normal when a worker has died.",
-                    (rate("rejoinder_learner_leases_repeated_total"), "{{run}}"),
+                    (rate("rejoinder_learner_games_leased_again_total"), "{{run}}"),
                     unit="ops",
                 ),
             ),
@@ -577,9 +585,9 @@ def learner() -> Json:
 
 def gateway() -> Json:
     here = 'instance=~"$instance"'
-    asked = f'{here},route!="/metrics"'
+    asked = f'{here},route!~"{PROBES}"'
     # A stream lasts as long as somebody looks at it; that is no waiting time.
-    timed = f'{here},route!~"/metrics|.*/events"'
+    timed = f'{here},route!~"{PROBES}|.*/events"'
     requests, seconds = "rejoinder_gateway_requests_total", "rejoinder_gateway_request_seconds"
     failed = rate(requests, f'{asked},status=~"5.."')
     refused = rate(requests, f'{asked},status=~"4.."')
@@ -592,9 +600,9 @@ def gateway() -> Json:
         [
             row(
                 "Requests",
-                "**How to read it.** Without Prometheus' own. A 4xx is a mistake of the caller "
-                "(429: one that asks too often), a 5xx is one of ours: there should be none, "
-                "except 503 while a database or a run is away.",
+                "**How to read it.** Without those of Prometheus and of health checks. A 4xx is a "
+                "mistake of the caller (429: one that asks too often), a 5xx is one of ours: there "
+                "should be none, except 503 while a database or a run is away.",
                 stat("Requests/s", "", every, "ops", w=8),
                 stat(
                     "Failed (5xx)",

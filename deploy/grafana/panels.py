@@ -173,39 +173,30 @@ def stat(
     fields["defaults"]["noValue"] = "–"
     if decimals is not None:
         fields["defaults"]["decimals"] = decimals
+    looks = {"colorMode": "value", "graphMode": "area", "justifyMode": "auto", "textMode": "auto"}
+    return _latest("stat", title, about, expr, w, fields, looks)
+
+
+def gauge(title: str, about: str, expr: str, w: int = 4) -> Json:
+    """A share of a whole, as a dial."""
+    fields = _fields("percentunit", ((None, BLUE), (1, GREEN)), "thresholds", 0, 1)
+    looks = {"showThresholdLabels": False, "showThresholdMarkers": False}
+    return _latest("gauge", title, about, expr, w, fields, looks)
+
+
+def _latest(
+    kind: str, title: str, about: str, expr: str, w: int, fields: Json, looks: Json
+) -> Json:
+    reduced = {"calcs": ["lastNotNull"], "fields": "", "values": False}
     return {
-        "type": "stat",
+        "type": kind,
         "title": title,
         "description": about,
         "datasource": SOURCE,
         "size": (w, 4),
         "fieldConfig": fields,
-        "options": {
-            "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
-            "colorMode": "value",
-            "graphMode": "area",
-            "justifyMode": "auto",
-            "textMode": "auto",
-        },
+        "options": {"reduceOptions": reduced, **looks},
         "targets": _targets([(expr, "" if expr.startswith(_OF_ALL) else "{{run}}")]),
-    }
-
-
-def gauge(title: str, about: str, expr: str, w: int = 4) -> Json:
-    """A share of a whole, as a dial."""
-    return {
-        "type": "gauge",
-        "title": title,
-        "description": about,
-        "datasource": SOURCE,
-        "size": (w, 4),
-        "fieldConfig": _fields("percentunit", ((None, BLUE), (1, GREEN)), "thresholds", 0, 1),
-        "options": {
-            "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
-            "showThresholdLabels": False,
-            "showThresholdMarkers": False,
-        },
-        "targets": _targets([(expr, "{{run}}")]),
     }
 
 

@@ -32,6 +32,7 @@ from rejoinder_learner.evaluations import Evaluations
 from rejoinder_learner.inbox import Arrived, Inbox
 from rejoinder_learner.journal import Journal, Report, is_due, next_stop
 from rejoinder_learner.leases import Leases
+from rejoinder_learner.planner import MAX_OUTSTANDING
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.sequential import TrainResult
 from rejoinder_learner.state import Learner, warm_up
@@ -228,6 +229,7 @@ class LearnerService:
         """Do something that needs the server; when it is away, wait for it and establish anew."""
         pause = Backoff(self._report, self._patience)
         while not self._must_stop():
+            self._telemetry.step()
             try:
                 action()
                 return
@@ -325,8 +327,10 @@ class LearnerService:
                 "checkpoint": self._journal.saved,
             },
         )
+        end = min(target, self._config.playable_before(games), games + MAX_OUTSTANDING)
         self._telemetry.tell(
             status,
+            window=end - games,
             snapshot_bytes=self._publisher.sent_bytes,
             lease_bytes=self._leases.sent_bytes + self._evaluations.sent_bytes,
         )

@@ -26,7 +26,7 @@ class LearnerMetrics:
     """Everything that the trainer of one run has to say.
 
     What is counted is there from the start, so that rates begin at zero; a snapshot, a measurement
-    or an evaluation is there once there is one.
+    or an evaluation is there once there is one, and the last step only while there will be a next.
     """
 
     def __init__(self, run: str) -> None:
@@ -46,6 +46,7 @@ class LearnerMetrics:
             return made.labels(run)
 
         self._up = gauge("up", "1 while it trains").labels(run)
+        self._last_step = gauge("last_step_timestamp_seconds", "When it last looked around")
         self._games_folded = counter("games_folded", "Games folded by this process").labels(run)
         self._games = gauge("games", "Games in the table").labels(run)
         self._target = gauge("target_games", "Games the run is to have").labels(run)
@@ -55,6 +56,9 @@ class LearnerMetrics:
         self._checkpoint_seconds = histogram("checkpoint_seconds", "One checkpoint", _CHECKPOINT)
         self._checkpoint_failures = counter(
             "checkpoint_failures", "Checkpoints the disk did not take"
+        ).labels(run)
+        self._checkpoints_refused = gauge(
+            "checkpoints_refused", "Checkpoints the disk did not take since the last that it took"
         ).labels(run)
         self._checkpoint_games = gauge("checkpoint_games", "Games of the newest checkpoint").labels(
             run
@@ -73,7 +77,7 @@ class LearnerMetrics:
             "stale": deltas.labels(run, "late"),
             "quarantined": counter("quarantined", "Messages put into quarantine").labels(run),
             "audited": counter("audited", "Games replayed by audits").labels(run),
-            "leased_again": counter("leases_repeated", "Games leased again").labels(run),
+            "leased_again": counter("games_leased_again", "Games leased again").labels(run),
             "snapshot_bytes": sent.labels(run, "snapshot"),
             "lease_bytes": sent.labels(run, "lease"),
         }
@@ -81,11 +85,12 @@ class LearnerMetrics:
             "games": self._games,
             "target": self._target,
             "infosets": self._infosets,
-            "outstanding": gauge("leases_outstanding", "Games leased and not here yet").labels(run),
+            "outstanding": gauge("leased_games", "Games leased and not here yet").labels(run),
             "queued": gauge("queue_depth", "Leases waiting for a worker").labels(run),
             "unfolded": gauge("unfolded_games", "Games here that wait for an earlier one").labels(
                 run
             ),
+            "window": gauge("window_games", "Games that may be under way").labels(run),
             "workers": gauge("workers", "Workers that have shown a sign of life").labels(run),
             "banned": gauge("banned_workers", "Workers expelled").labels(run),
         }
@@ -97,8 +102,13 @@ class LearnerMetrics:
         self._target.set(target)
         self._infosets.set(infosets)
 
+    def step(self) -> None:
+        """It is not stuck."""
+        self._last_step.labels(self._run).set(time.time())
+
     def end(self) -> None:
         self._up.set(0)
+        self._last_step.clear()
 
     def received(self, size: int) -> None:
         self._received.inc(size)
@@ -108,6 +118,7 @@ class LearnerMetrics:
         self._deltas[outcome].inc(games)
 
     def folded(self, new: int, games: int, infosets: int, seconds: float) -> None:
+        self.step()  # the only one of sequential training
         self._games_folded.inc(new)
         self._fold_seconds.observe(seconds)
         self._games.set(games)
@@ -120,10 +131,12 @@ class LearnerMetrics:
 
     def saved(self, games: int, seconds: float) -> None:
         self._checkpoint_seconds.observe(seconds)
+        self._checkpoints_refused.set(0)
         self.has_checkpoint(games)
 
     def not_saved(self) -> None:
         self._checkpoint_failures.inc()
+        self._checkpoints_refused.inc()
 
     def has_checkpoint(self, games: int) -> None:
         self._checkpoint_games.set(games)
@@ -136,12 +149,12 @@ class LearnerMetrics:
             if isinstance(rate := rates.get("win_rate"), float):
                 self._win_rate.labels(self._run, opponent).set(rate)
 
-    def tell(self, status: Mapping[str, Any], **totals: int) -> None:
-        """What a status says; `totals` are those that it leaves out."""
+    def tell(self, status: Mapping[str, Any], **more: int) -> None:
+        """What a status says; `more` are the levels and totals that it leaves out."""
+        known = {**status, **more}
         for name, level in self._levels.items():
-            value = status[name]
+            value = known[name]
             level.set(len(value) if isinstance(value, list | dict) else value)
-        known = {**status, **totals}
         for name, counter in self._totals.items():
             counter.inc(known[name] - self._seen[name])
             self._seen[name] = known[name]

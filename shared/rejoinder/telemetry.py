@@ -3,7 +3,8 @@ where.
 
 Nothing listens unless somebody asks for it, and then on loopback unless he names another address.
 The file is a document of Prometheus's file-based service discovery, so that processes of one
-machine, with whatever ports are free, find their way into its list of targets and out again.
+machine, with whatever ports are free, find their way into its list of targets and out again. Out:
+at an end that was meant. What ends by an error, and is to be missed, stays in the list.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from prometheus_client import (
 LOOPBACK = "127.0.0.1"
 LEARNER_JOB, WORKER_JOB, GATEWAY_JOB = "rejoinder-learner", "rejoinder-worker", "rejoinder-gateway"
 
+_MISSED = (LEARNER_JOB, GATEWAY_JOB)  # jobs whose processes are looked for after an error
+_CALL = 1.0  # seconds that a process may take to answer
 _ANYWHERE = ("0.0.0.0", "::")  # addresses to listen at, not to call
 
 # Not a second series for each counter, which nobody asks for.
@@ -96,21 +99,31 @@ def exposed(registry: CollectorRegistry, where: Exposure, job: str, name: str) -
 
 @contextmanager
 def announced(folder: Path | None, job: str, name: str, target: str) -> Iterator[None]:
-    """Have Prometheus find a target in a folder, as long as it is there."""
+    """Have Prometheus find a target in a folder until it ends; see `_MISSED` for an end by error.
+
+    The name may be another process's as well, by mistake: the file goes back to that one, if it
+    still lives, and is not touched if it has that one's text by now.
+    """
     if folder is None:
         yield
         return
     file = target_file(folder, job, name)
-    document = [{"targets": [target], "labels": {"job": job, "instance": name}}]
+    group = {"targets": [target], "labels": {"job": job, "instance": name}}
+    document, before = json.dumps([group]) + "\n", _text(file)
     folder.mkdir(parents=True, exist_ok=True)
-    # Prometheus must not see it half written, nor under a name that ends like a document's.
-    temporary = file.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(document) + "\n", "utf-8")
-    os.replace(temporary, file)
+    _put(file, document)
+    failed = False
     try:
         yield
+    except Exception:
+        failed = True
+        raise
     finally:
-        file.unlink(missing_ok=True)
+        if _text(file) == document:
+            if before not in ("", document) and _lives(before):
+                _put(file, before)
+            elif not (failed and job in _MISSED):
+                file.unlink(missing_ok=True)
 
 
 def target_file(folder: Path, job: str, name: str) -> Path:
@@ -121,7 +134,34 @@ def target_file(folder: Path, job: str, name: str) -> Path:
 def forget_targets(folder: Path) -> None:
     """Remove what processes that were killed have left behind."""
     for file in folder.glob("rejoinder-*"):
-        file.unlink(missing_ok=True)
+        if file.suffix != ".json" or not _lives(_text(file)):
+            file.unlink(missing_ok=True)
+
+
+def _text(file: Path) -> str:
+    """Nothing, if there is no such file."""
+    try:
+        return file.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+
+
+def _put(file: Path, text: str) -> None:
+    # Prometheus must not see it half written, nor under a name that ends like a document's.
+    temporary = file.with_suffix(f".{os.getpid()}")
+    temporary.write_text(text, "utf-8")
+    os.replace(temporary, file)
+
+
+def _lives(document: str) -> bool:
+    """Whether somebody listens where the document says."""
+    try:
+        ((target,),) = (group["targets"] for group in json.loads(document))
+        host, _, port = target.rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), _CALL).close()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+    return True
 
 
 def address(host: str, port: int) -> str:

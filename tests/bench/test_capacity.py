@@ -18,14 +18,15 @@ from rejoinder_bench.costs import Costs
 from rejoinder_bench.recording import record
 from rejoinder_learner.planner import LEASE_SECONDS
 from rejoinder_worker import job
-from rejoinder_worker.job import SnapshotCache
 
 COSTS = Costs(
     games=(0.005, 0.015),
     lease=0.5e-3,
-    load=0.5e-3,
     round_trips=5.0,
     round_trip=50e-6,
+    load=0.5e-3,
+    load_large=2e-3,
+    load_trips=1.0,
     fold=50e-6,
     message=100e-6,
     publish=1e-3,
@@ -34,9 +35,12 @@ COSTS = Costs(
     server_message=20e-6,
     server_publish=150e-6,
     server_lease=150e-6,
+    server_load=40e-6,
+    server_load_large=160e-6,
     server_beat=50e-6,
     delta_bytes=5_000,
     snapshot_bytes=25_000,
+    snapshot_bytes_large=100_000,
 )
 NEAR = Site(COSTS.round_trip)
 
@@ -71,7 +75,24 @@ def test_the_learner_is_the_limit_of_a_crowd() -> None:
 def test_a_slow_network_is_the_limit() -> None:
     slow = predict(COSTS, paper(1_000), 100, replace(NEAR, bytes_per_second=1e6))
     assert slow.bottleneck == "network"
-    assert slow.rate == pytest.approx(1e6 / (5_000 + 100 * 25_000 / 1_000))
+    assert slow.rate == pytest.approx(1e6 / (5_000 + 100 * 100_000 / 1_000))
+
+
+def test_a_snapshot_is_what_was_measured_and_between_what_is_between() -> None:
+    assert COSTS.reading(20) == pytest.approx((0.5e-3, 40e-6, 25_000))
+    assert COSTS.reading(1_000) == pytest.approx((2e-3, 160e-6, 100_000))
+    middle = round(math.sqrt(20 * 1_000))
+    assert COSTS.reading(middle) == pytest.approx((1e-3, 80e-6, 50_000), rel=0.01)
+
+
+def test_every_worker_reads_every_snapshot_from_the_server() -> None:
+    """With the default batch a lease is a game for twenty workers and more, a read for each."""
+    slow = replace(COSTS, server_load=10e-3, games=(1e-4,))
+    limits = {w: predict(slow, paper(), w, NEAR).limits["server"] for w in (1, 10, 20, 40)}
+    reads = {w: (1 - w * 50e-6) / limit * 20 for w, limit in limits.items()}  # seconds a batch
+    assert reads[10] - reads[1] > 0.08
+    assert reads[20] - reads[10] > 0.09
+    assert reads[40] == pytest.approx(reads[20], rel=0.01)  # only twenty have something to play
 
 
 def test_cores_that_all_share_are_a_limit() -> None:
@@ -126,7 +147,6 @@ def test_costs_can_be_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(learner, "in_a_process", _here)
     patched: list[tuple[Any, str]] = [  # by what is otherwise a process of its own
         (job, "Actor"),
-        (SnapshotCache, "load"),
         (AbstractConnection, "send_packed_command"),
     ]
     for owner, name in patched:
@@ -137,6 +157,7 @@ def test_costs_can_be_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(found.games) == 10
     assert found.game > 0
     assert 3 <= found.round_trips <= 8
+    assert 1 <= found.load_trips <= 3
     assert 1_000 < found.delta_bytes < found.snapshot_bytes
     assert all(math.isfinite(v) and v >= 0 for n, v in vars(found).items() if n != "games")
 

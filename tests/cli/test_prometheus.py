@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -17,12 +18,14 @@ from typing import Any
 
 import pytest
 from command import refused, run_json
+from runtime import eventually, kuhn
 
 from rejoinder.bus.server import end_with_parent
 from rejoinder.rundir import RunDir, remove_run
 from rejoinder_cli import deployed
+from rejoinder_cli.options import usual_port
 from rejoinder_cli.prometheus import prometheus_command
-from rejoinder_cli.supervise import Program
+from rejoinder_cli.supervise import Household, Program
 
 NEEDS_PROMETHEUS = pytest.mark.skipif(
     shutil.which("prometheus") is None, reason="needs Prometheus: apt install prometheus"
@@ -52,6 +55,34 @@ def test_a_port_that_is_taken_is_refused_before_anything_is_done(
     if shutil.which("prometheus"):
         assert f"--prometheus-port: {taken} cannot" in refused(*up, "--prometheus-port", taken)
     assert not path.exists()
+
+
+def test_a_port_that_nobody_asked_for_may_be_another_one(taken: str) -> None:
+    """Debian's package starts a Prometheus of its own at the usual port."""
+    assert usual_port("--prometheus-port", None, int(taken)) not in (0, int(taken))
+    with pytest.raises(ValueError, match=f"{taken} cannot be had: .*; 0 takes any free one"):
+        usual_port("--prometheus-port", int(taken), 9090)
+    assert usual_port("--prometheus-port", 0, int(taken)) > 0
+
+
+def test_a_foreign_program_gets_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REJOINDER_REDIS", "redis://:secret@host")
+    monkeypatch.setenv("REJOINDER_GRAFANA_TOKEN", "secret")
+    monkeypatch.setenv("TZ", "UTC")
+    run = RunDir.create(tmp_path / "run", kuhn())
+    show = [
+        sys.executable,
+        "-c",
+        "import json, os; print(json.dumps(dict(os.environ)), flush=True)",
+    ]
+    log = run.path / "logs" / "foreign.log"
+    with Household(run, "unix:///nowhere", print) as household:
+        household.add_program("foreign", show)
+        assert eventually(lambda: log.exists() and log.read_text().endswith("}\n"))
+    told = json.loads(log.read_text().splitlines()[0])
+    assert told["PATH"] == os.environ["PATH"]
+    assert told["TZ"] == "UTC"
+    assert "secret" not in str(told)
 
 
 def test_a_machine_without_prometheus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

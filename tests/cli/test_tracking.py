@@ -48,6 +48,9 @@ class Notebook:
         assert {"mer", "win_rates/random/win_rate"} <= figures.keys()
         self.logged.append(games)
 
+    def go_back(self, games: int) -> None:
+        self.logged.append(-games)
+
     def close(self) -> None:
         self.closed += 1
 
@@ -86,6 +89,27 @@ def test_evaluations_that_are_made_again_are_not_logged_again(
     assert track(run, "notebook") == 0
 
 
+def lied_about(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What these evaluations would have been with a liar among the workers."""
+    return [record | {"mer": record["mer"] / 2} for record in records]
+
+
+def test_what_a_liar_brought_is_replaced(tmp_path: Path, notebook: Notebook) -> None:
+    run = trained(tmp_path / "run", 80)
+    honest = run.metrics()
+    run.drop_metrics_after(20)
+    for record in lied_about(honest[1:3]):
+        run.append_metrics(record)
+    assert track(run, "notebook") == 3
+    run.drop_metrics_after(20)  # the lie is found, and the run goes back
+    assert track(run, "notebook") == 0
+    for record in honest[1:]:
+        run.append_metrics(record)
+    assert track(run, "notebook") == 3
+    assert track(run, "notebook") == 0
+    assert notebook.logged == [20, 40, 60, -40, 40, 60, 80]
+
+
 def test_evaluations_wait_for_their_win_rates(tmp_path: Path, notebook: Notebook) -> None:
     whole = trained(tmp_path / "whole", 60).metrics()
     rates = [{"games": r["games"], "win_rates": r.pop("win_rates")} for r in whole]
@@ -109,10 +133,9 @@ def test_evaluations_wait_for_their_win_rates(tmp_path: Path, notebook: Notebook
 
 def test_a_new_run_in_the_same_place_begins_anew(tmp_path: Path, notebook: Notebook) -> None:
     run = trained(tmp_path / "run", 40)
-    state = run.path / TRACKING / "notebook.json"
+    state = run.path / TRACKING / "notebook.jsonl"
     assert track(run, "notebook") == 2
-    foreign = json.loads(state.read_text()) | {"id": "another-00000000"}
-    state.write_text(json.dumps(foreign))
+    state.write_text(state.read_text().replace(run.id, "another-00000000"))
     assert track(run, "notebook") == 2
     remove_run(run.path)
     assert not run.path.exists()
@@ -149,11 +172,24 @@ def test_tensorboard_shows_every_figure(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_tensorboard_forgets_what_a_liar_brought(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="needs the extra tensorboard")
+    run = trained(tmp_path / "run", 80)
+    honest = run.metrics()
+    for records in (honest[:1] + lied_about(honest[1:]), honest):
+        run.drop_metrics_after(0)
+        for record in records:
+            run.append_metrics(record)
+        track(run, "tensorboard")
+    assert _events(run.path / TRACKING / "tensorboard") == _wanted(run)
+
+
+@pytest.mark.slow
 def test_a_tracker_that_was_killed_is_succeeded_by_another(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="needs the extra tensorboard")
     records = trained(tmp_path / "whole", 80).metrics()
     run = RunDir.create(tmp_path / "run", kuhn(games=80, eval_every=EVERY))
-    state = run.path / TRACKING / "tensorboard.json"
+    state = run.path / TRACKING / "tensorboard.jsonl"
     for number, signals in enumerate((signal.SIGKILL, signal.SIGTERM)):
         with _following(run.path, "tensorboard") as process:
             run.append_metrics(records[number])
@@ -182,7 +218,7 @@ def test_wandb_offline_has_every_figure(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def _has_got_to(state: Path, games: int) -> bool:
-    return state.exists() and json.loads(state.read_text())["games"] == games
+    return state.exists() and f'"games": {games},' in state.read_text().splitlines()[-1]
 
 
 @contextmanager

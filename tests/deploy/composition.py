@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,16 +47,29 @@ class Missing(ValueError):
     """A variable that must be set and is not."""
 
 
-def raw() -> dict[str, Any]:
-    """The file as it is."""
+def raw(*changes: str) -> dict[str, Any]:
+    """The file as it is, and merged with some of deploy/compose."""
     read: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
+    for name in changes:
+        changed = (ROOT / f"deploy/compose/{name}.yaml").read_text("utf-8")
+        read = _merge(read, yaml.safe_load(changed))
     return read
 
 
-def load(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The file with the variables put in."""
-    filled: dict[str, Any] = _fill(raw(), environment)
+def load(environment: Mapping[str, str], *changes: str) -> dict[str, Any]:
+    """The same with the variables put in."""
+    filled: dict[str, Any] = _fill(raw(*changes), environment)
     return filled
+
+
+def _merge(base: Any, change: Any, key: str = "") -> Any:
+    """As compose does: maps are merged, volumes and networks added, everything else replaced."""
+    if isinstance(base, dict) and isinstance(change, dict):
+        both = {name: _merge(base[name], change[name], name) for name in base if name in change}
+        return base | change | both
+    if key in ("volumes", "networks"):
+        return [*base, *change]
+    return change
 
 
 def _fill(value: Any, environment: Mapping[str, str]) -> Any:
@@ -232,29 +246,34 @@ def composed(
 
 
 @contextmanager
-def bus(folder: Path) -> Iterator[int]:
-    """The service `redis` by its own command, with the server that is here; its port."""
-    command = words(load(SECRETS)["services"]["redis"]["command"])
-    script = command[1].replace("/etc/redis", str(ROOT / "deploy/redis"))
+def bus(folder: Path, certificates: Path | None = None) -> Iterator[int]:
+    """The service `redis` by its own command, with the server that is here; its port.
+
+    With certificates it speaks TLS, for which another server than the embedded one is needed.
+    """
+    command, environment = bus_script("start.sh"), {"REDIS_PASSWORD": SECRETS["REDIS_PASSWORD"]}
+    how: dict[str, Any] = {}
+    if certificates:
+        environment["REDIS_CERTIFICATES"] = str(certificates)
+        how = {"ssl": True, "ssl_ca_certs": str(certificates / "ca.crt")}
     binaries = folder / "bin"
     binaries.mkdir()
-    (binaries / "valkey-server").symlink_to(_executable())
+    server_here = program("server") if certificates else _executable()
+    (binaries / "valkey-server").symlink_to(str(server_here))
     port = free_port()
+    option = "--tls-port" if certificates else "--port"
     with (folder / "redis.log").open("wb") as log:
         server = subprocess.Popen(
-            [command[0], script, "--port", str(port), "--bind", "127.0.0.1"],
+            [*command, option, str(port), "--bind", "127.0.0.1"],
             cwd=folder,
-            env={
-                "PATH": os.pathsep.join((str(binaries), os.defpath)),
-                "REDIS_PASSWORD": SECRETS["REDIS_PASSWORD"],
-            },
+            env=environment | {"PATH": os.pathsep.join((str(binaries), os.defpath))},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             preexec_fn=end_with_parent,
         )
     try:
-        client = bus_client(port)
+        client = bus_client(port, **how)
         deadline = time.monotonic() + 20
         while True:
             try:
@@ -267,6 +286,20 @@ def bus(folder: Path) -> Iterator[int]:
     finally:
         server.kill()
         server.wait()
+
+
+def bus_script(name: str) -> list[str]:
+    """What the service `redis` calls: to start, or to be asked whether it is healthy."""
+    service = load(SECRETS)["services"]["redis"]
+    asked: list[str] = service["healthcheck"]["test"]
+    shell, script = words(service["command"]) if name == "start.sh" else asked[1:]
+    assert script == f"/etc/redis/{name}"
+    return [shell, script.replace("/etc/redis", str(ROOT / "deploy/redis"))]
+
+
+def program(name: str) -> str | None:
+    """The server or the client of Valkey or Redis that this machine has, with TLS."""
+    return shutil.which(f"valkey-{name}") or shutil.which(f"redis-{name}")
 
 
 def bus_client(port: int, **how: Any) -> redis.Redis:

@@ -1,9 +1,15 @@
-"""The Kubernetes manifests: as files, and as kustomize puts them together."""
+"""The Kubernetes manifests: put together as kustomize does, and who may talk to whom in them."""
 
 from __future__ import annotations
 
+import base64
+import copy
+import ipaddress
+import re
 import shutil
 import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +22,128 @@ EXAMPLE = K8S / "overlays/example"
 
 Object = dict[str, Any]
 
+_KNOWN = {  # what `assemble` can do
+    *("apiVersion", "kind", "resources", "components", "configMapGenerator", "secretGenerator"),
+    *("patches", "labels", "namespace", "images"),
+}
+_WORKLOADS = ("Deployment", "StatefulSet")
 
-def collect(folder: Path) -> list[Object]:
-    """What a kustomization and those below it list, as it is in the files."""
+
+def assemble(folder: Path, objects: Iterable[Object] = ()) -> list[Object]:
+    """What kustomize makes of a folder, as far as it is used here; generated names have no hash.
+
+    A component changes what is there already: `objects`.
+    """
     listed = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))
-    found: list[Object] = []
-    for name in (*listed.get("resources", ()), *listed.get("components", ())):
+    assert listed.keys() <= _KNOWN, f"{folder}: teach this function what kustomize would do"
+    made = list(objects)
+    for name in listed.get("resources", ()):
         path = folder / name
-        found += collect(path) if path.is_dir() else read(path.read_text("utf-8"))
+        made += assemble(path) if path.is_dir() else read(path.read_text("utf-8"))
+    for generator in listed.get("configMapGenerator", ()):
+        _generate(made, "ConfigMap", generator, _data(folder, generator))
+    for generator in listed.get("secretGenerator", ()):
+        encoded = {k: _base64(v) for k, v in _data(folder, generator).items()}
+        _generate(made, "Secret", generator, encoded)
+    for name in listed.get("components", ()):
+        made = assemble(folder / name, made)
+    for patch in listed.get("patches", ()):
+        steps = yaml.safe_load((folder / patch["path"]).read_text("utf-8"))
+        targets = [o for o in made if _is_target(o, patch["target"])]
+        assert targets, f"{folder}: {patch} is for nothing"
+        for target in targets:
+            _change(target, steps)
+    for added in listed.get("labels", ()):
+        assert added["includeTemplates"]
+        for one in made:
+            _label(one, added["pairs"])
+    for one in made:
+        if "namespace" in listed and one["kind"] != "Namespace":
+            one["metadata"]["namespace"] = listed["namespace"]
+    tags = {image["name"]: image["newTag"] for image in listed.get("images", ())}
+    for pod in pods(made).values():
+        for container in containers(pod):
+            if tag := tags.get(container["image"]):
+                container["image"] += f":{tag}"
+    return made
+
+
+def _data(folder: Path, generator: Object) -> dict[str, str]:
+    found = dict(pair.split("=", 1) for pair in generator.get("literals", ()))
+    for name in generator.get("files", ()):
+        found[name] = (folder / name).read_text("utf-8")
+    for name in generator.get("envs", ()):
+        lines = (folder / f"{name}.example").read_text("utf-8").splitlines()
+        found |= dict(line.split("=", 1) for line in lines if not line.startswith("#"))
     return found
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _generate(made: list[Object], kind: str, generator: Object, data: dict[str, str]) -> None:
+    if generator.get("behavior") == "merge":
+        (one,) = (
+            o for o in made if o["kind"] == kind and o["metadata"]["name"] == generator["name"]
+        )
+        one["data"] |= data
+        return
+    about = {"apiVersion": "v1", "kind": kind, "metadata": {"name": generator["name"]}}
+    made.append(about | {"data": data} | ({"type": "Opaque"} if kind == "Secret" else {}))
+
+
+def _is_target(one: Object, target: dict[str, str]) -> bool:
+    assert target.keys() <= {"kind", "name"}
+    is_kind = re.fullmatch(target["kind"], one["kind"])
+    return bool(is_kind and re.fullmatch(target.get("name", ".*"), one["metadata"]["name"]))
+
+
+def _change(target: Object, steps: list[Object]) -> None:
+    """A JSON patch (RFC 6902) that only adds."""
+    for step in steps:
+        assert step["op"] == "add"
+        *way, last = step["path"].removeprefix("/").split("/")
+        place: Any = target
+        for name in way:
+            place = place[int(name)] if isinstance(place, list) else place[name]
+        value = copy.deepcopy(step["value"])
+        if isinstance(place, list):
+            assert last == "-"
+            place.append(value)
+        else:
+            place[last] = value
+
+
+def _label(one: Object, pairs: dict[str, str]) -> None:
+    labelled = [one]
+    if one["kind"] in _WORKLOADS:
+        labelled += [one["spec"]["template"], *one["spec"].get("volumeClaimTemplates", ())]
+    for thing in labelled:
+        thing["metadata"]["labels"] = thing["metadata"].get("labels", {}) | pairs
 
 
 def read(text: str) -> list[Object]:
     return [made for made in yaml.safe_load_all(text) if made]
 
 
-def build(folder: Path) -> list[Object]:
-    """What kustomize makes of the example, with secrets, in a copy in `folder`."""
-    copy = folder / "deploy"
-    shutil.copytree(DEPLOY / "k8s", copy / "k8s")
-    shutil.copytree(DEPLOY / "redis", copy / "redis")
-    example = copy / "k8s/overlays/example"
+def copied(folder: Path) -> Path:
+    """The example in a copy of everything that it is made from, to be changed."""
+    for name in ("k8s", "redis"):
+        shutil.copytree(DEPLOY / name, folder / name)
+    return folder / EXAMPLE.relative_to(DEPLOY)
+
+
+def build(example: Path) -> list[Object]:
+    """What kustomize itself makes of a copy of the example, with secrets; names without hashes."""
     shutil.copy(example / "secrets.env.example", example / "secrets.env")
     made = subprocess.run([*_kustomize(), example], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
-    return read(made.stdout)
+    objects = read(re.sub(r"\b(rejoinder-[a-z]+)-[a-z0-9]{10}\b", r"\1", made.stdout))
+    for one in objects:
+        if one["kind"] == "Secret":  # long ones are folded
+            one["data"] = {name: "".join(value.split()) for name, value in one["data"].items()}
+    return objects
 
 
 def _kustomize() -> list[str]:
@@ -53,8 +156,9 @@ def _kustomize() -> list[str]:
 
 def pods(objects: list[Object]) -> dict[str, Object]:
     """The pod templates by the name of what makes them."""
-    kinds = ("Deployment", "StatefulSet")
-    return {o["metadata"]["name"]: o["spec"]["template"] for o in objects if o["kind"] in kinds}
+    return {
+        o["metadata"]["name"]: o["spec"]["template"] for o in objects if o["kind"] in _WORKLOADS
+    }
 
 
 def containers(pod: Object) -> list[Object]:
@@ -62,7 +166,7 @@ def containers(pod: Object) -> list[Object]:
 
 
 def selects(selector: Object, labels: dict[str, str]) -> bool:
-    """Whether a label selector means a pod with these labels."""
+    """Whether a label selector means something with these labels."""
     wanted = selector.get("matchLabels", {})
     if any(labels.get(name) != value for name, value in wanted.items()):
         return False
@@ -73,45 +177,89 @@ def selects(selector: Object, labels: dict[str, str]) -> bool:
     return True
 
 
-def may_connect(objects: list[Object], source: str, target: str, port: str) -> bool:
-    """Whether the network policies let one pod of this namespace call another's named port."""
-    made = pods(objects)
-    number = next(
-        p["containerPort"]
-        for c in made[target]["spec"]["containers"]
-        for p in c["ports"]
-        if p["name"] == port
-    )
-    out = _allowed(objects, "egress", "to", made[source], made[target], {port, number})
-    return out and _allowed(objects, "ingress", "from", made[target], made[source], {port, number})
+# Who may talk to whom
 
 
-def _allowed(
-    objects: list[Object], way: str, whom: str, pod: Object, other: Object, port: set[Any]
+@dataclass(frozen=True)
+class Party:
+    """Something that calls or is called: a pod, here or in another namespace, or an address."""
+
+    name: str
+    namespace: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+    address: str = ""
+    own: bool = False  # the policies are about it
+
+
+def parties(objects: list[Object]) -> list[Party]:
+    """The installation's own pods."""
+    found = []
+    for name, pod in pods(objects).items():
+        ports = {
+            p["name"]: p["containerPort"] for c in pod["spec"]["containers"] for p in c["ports"]
+        }
+        labels = pod["metadata"]["labels"]
+        found.append(Party(name, "rejoinder", labels, ports, own=True))
+    return found
+
+
+def may_connect(
+    objects: list[Object], source: Party, target: Party, port: str, protocol: str = "TCP"
 ) -> bool:
-    labels, others = pod["metadata"]["labels"], other["metadata"]["labels"]
+    """Whether the network policies let one call the other's named port."""
+    by = ({port, target.ports[port]}, protocol)
+    return _lets(objects, "egress", "to", source, target, *by) and _lets(
+        objects, "ingress", "from", target, source, *by
+    )
+
+
+def _lets(
+    objects: list[Object],
+    way: str,
+    whom: str,
+    party: Party,
+    other: Party,
+    port: set[Any],
+    protocol: str,
+) -> bool:
     policies = [
         o["spec"]
         for o in objects
-        if o["kind"] == "NetworkPolicy"
-        and selects(o["spec"]["podSelector"], labels)
+        if party.own
+        and o["kind"] == "NetworkPolicy"
+        and selects(o["spec"]["podSelector"], party.labels)
         and way.capitalize() in o["spec"]["policyTypes"]
     ]
     if not policies:
         return True  # nobody has forbidden anything
     return any(
-        {p["port"] for p in rule["ports"]} & port
-        and any(
-            "namespaceSelector" not in peer and selects(peer["podSelector"], others)
-            for peer in rule.get(whom, [{"podSelector": {}}])
-        )
+        any(p["port"] in port and p["protocol"] == protocol for p in rule["ports"])
+        and (whom not in rule or any(_is_meant(peer, party, other) for peer in rule[whom]))
         for policy in policies
         for rule in policy.get(way, ())
     )
 
 
-# Custom resources, of which no API schema comes with Kubernetes: the documented fields that are
-# used here (KEDA's ScaledObject specification, the Prometheus operator's API), and no others.
+def _is_meant(peer: Object, party: Party, other: Party) -> bool:
+    if block := peer.get("ipBlock"):
+        network = ipaddress.ip_network(block["cidr"])
+        return bool(other.address) and ipaddress.ip_address(other.address) in network
+    if other.address:
+        return False
+    if "namespaceSelector" in peer:
+        name = {"kubernetes.io/metadata.name": other.namespace}
+        if not selects(peer["namespaceSelector"], name):
+            return False
+    elif other.namespace != party.namespace:
+        return False
+    return selects(peer.get("podSelector", {}), other.labels)
+
+
+# Custom resources, of which no schema comes with Kubernetes or with a package; the projects' own
+# are not copied here. These have the fields that are used and no others, compared by hand with the
+# published schemas (datreeio/CRDs-catalog: keda.sh/scaledobject_v1alpha1.json and
+# monitoring.coreos.com/servicemonitor_v1.json); look up there what is to be added.
 
 
 def _object(required: list[str], **fields: Any) -> Object:
@@ -165,10 +313,10 @@ CUSTOM: dict[tuple[str, str], Object] = {
         spec=_object(
             ["scaleTargetRef", "triggers"],
             scaleTargetRef=_object(["name"], apiVersion=_TEXT, kind=_TEXT, name=_TEXT),
-            pollingInterval=_COUNT,
+            pollingInterval={"type": "integer", "minimum": 1},
             cooldownPeriod=_COUNT,
             minReplicaCount=_COUNT,
-            maxReplicaCount=_COUNT,
+            maxReplicaCount={"type": "integer", "minimum": 1},
             fallback=_object(
                 ["failureThreshold", "replicas"], failureThreshold=_COUNT, replicas=_COUNT
             ),

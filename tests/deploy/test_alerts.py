@@ -14,13 +14,13 @@ from monitoring import ROOT, RULES, needs_prometheus, prometheus, promtool, rejo
 from rejoinder.bus.server import EmbeddedServer
 
 NAMES = re.findall(r"- alert: (\w+)", RULES.read_text("utf-8"))
+RECORDED = re.findall(r"- record: (\S+)", RULES.read_text("utf-8"))
 SLACK = 15.0  # seconds for a scrape, an evaluation and a busy machine
 
 
 @needs_prometheus
-def test_rules_and_configuration_are_sound() -> None:
-    assert f"{len(NAMES)} rules found" in promtool("check", "rules", RULES)
-    promtool("check", "config", ROOT / "deploy/prometheus/prometheus.yml")
+def test_rules_are_sound() -> None:
+    assert f"{len(NAMES + RECORDED)} rules found" in promtool("check", "rules", RULES)
 
 
 @needs_prometheus
@@ -40,6 +40,7 @@ def test_the_wanted_alerts_are_there() -> None:
         "RejoinderBacklogGrowing",
         "RejoinderQuarantine",
         "RejoinderCheckpointFailing",
+        "RejoinderGatewayDown",
         "RejoinderGatewayErrors",
     }
     assert len(NAMES) == len(set(NAMES))
@@ -54,10 +55,12 @@ def test_every_alert_says_what_it_is_and_what_to_do(name: str) -> None:
     assert f"runbook_url: docs/operations.md#{name.lower()}\n" in rule
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_alert_has_its_chapter(name: str) -> None:
-    headings = re.findall(r"^#+ (.+)$", (ROOT / "docs/operations.md").read_text("utf-8"), re.M)
-    assert name in [heading.strip("`") for heading in headings]
+def test_the_page_has_them_with_their_severities() -> None:
+    page = (ROOT / "docs/grafana.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(Rejoinder\w+)` \| .+ \| (\w+) \|$", page, re.MULTILINE)
+    rules = re.split(r"- (?:alert|record): ", RULES.read_text("utf-8"))[1:]
+    severities = {rule.split()[0]: re.findall(r"severity: (\w+)", rule) for rule in rules}
+    assert [(name, *severities[name]) for name in NAMES] == listed
 
 
 @needs_prometheus
@@ -67,7 +70,10 @@ def test_a_killed_learner_is_an_alert_and_a_finished_one_is_not(
 ) -> None:
     killed, finished = tmp_path / "killed", tmp_path / "finished"
     targets = [tmp_path / "targets-of-killed", tmp_path / "targets-of-finished"]
-    (period,) = re.findall(r"alert: RejoinderLearnerDown\n.*\n *for: (\d+)s", RULES.read_text())
+    (rule,) = re.findall(
+        r"alert: RejoinderLearnerDown\n.*?(?=- alert)", RULES.read_text(), re.DOTALL
+    )
+    (period,) = re.findall(r"for: (\d+)s", rule)
 
     @contextmanager
     def learner(run: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:

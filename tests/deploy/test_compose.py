@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 import tomllib
+import urllib.parse
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ import jsonschema
 import psycopg
 import pytest
 import redis
+import trustme
 import yaml
 from composition import (
     OWN,
@@ -29,20 +31,29 @@ from composition import (
     Missing,
     bus,
     bus_client,
+    bus_script,
     composed,
     interpolate,
     load,
+    program,
     raw,
 )
 from gateway_play import ADMIN, postgresql
+from monitoring import needs_prometheus, promtool
 from runtime import eventually
 
+from rejoinder.bus.connection import BusError, connect
 from rejoinder.config import load_config
 from rejoinder.rundir import RunDir
 from rejoinder_learner.sequential import train
 
 RUN = "composed"
 WINDOW = 5.0  # seconds over which games are counted
+CORES = len(os.sched_getaffinity(0))
+CHANGES = {  # of deploy/compose, and what they need in .env
+    "redis-tls": {"REDIS_CERTIFICATES": "/certificates"},
+    "redis-elsewhere": {"REDIS_URL": "rediss://rejoinder:secret@redis.example.org:6379/0"},
+}
 SETTINGS = {"games": "1000000", "checkpoint_every": "200", "eval_every": "0", "batch": "60"}
 
 # The file
@@ -60,6 +71,11 @@ def test_it_is_valid() -> None:
     validator = jsonschema.validators.validator_for(schema())(schema())
     validator.validate(raw())
     validator.validate(load(SECRETS))
+    assert set(CHANGES) == {path.stem for path in (ROOT / "deploy/compose").iterdir()}
+    for name, variables in CHANGES.items():
+        file = ROOT / f"deploy/compose/{name}.yaml"
+        validator.validate(yaml.safe_load(file.read_text("utf-8")))
+        validator.validate(load(SECRETS | variables, name))
     wrong = load(SECRETS)
     wrong["services"]["worker"]["memory"] = "1g"
     with pytest.raises(jsonschema.ValidationError, match="memory"):
@@ -110,11 +126,48 @@ def test_secrets_are_asked_for_and_not_in_the_file() -> None:
                 assert re.search(r"\$\{\w+:\?", value), f"{name}: {key}"
 
 
+@pytest.mark.parametrize("change", [None, *CHANGES])
+def test_the_bus_can_be_reached(change: str | None) -> None:
+    """It is on a network with those who need it; or it is elsewhere, and they have a way out."""
+    made = load(SECRETS | CHANGES.get(change or "", {}), *([change] if change else []))
+    services = {n: s for n, s in made["services"].items() if not s.get("profiles")}
+    for name in ("learner", "worker"):
+        service = services[name]
+        server = urllib.parse.urlsplit(service["environment"]["REJOINDER_REDIS"]).hostname
+        if server in services:
+            assert set(service["networks"]) & set(services[server]["networks"])
+        else:
+            ways = (made["networks"][network] for network in service["networks"])
+            assert any(not (way or {}).get("internal") for way in ways), name
+        for wanted, how in service["depends_on"].items():
+            assert wanted in services or how["required"] is False
+    assert ("redis" in services) == (change != "redis-elsewhere")
+
+
+def test_everybody_has_the_certificates_he_needs() -> None:
+    services = load(SECRETS | CHANGES["redis-tls"], "redis-tls")["services"]
+    mounted = {
+        name: {v.split(":")[1]: v.split(":")[0] for v in services[name].get("volumes", ())}
+        for name in ("redis", "learner", "worker")
+    }
+    folder = services["redis"]["environment"]["REDIS_CERTIFICATES"]
+    assert mounted["redis"][folder] == "/certificates"
+    for name in ("learner", "worker"):
+        url = urllib.parse.urlsplit(services[name]["environment"]["REJOINDER_REDIS"])
+        assert url.scheme == "rediss"
+        (authority,) = urllib.parse.parse_qs(url.query)["ssl_ca_certs"]
+        assert mounted[name][authority] == "/certificates/ca.crt"
+        assert "/certificates" not in mounted[name].values(), "the key is the server's"
+
+
 def test_the_example_has_every_variable_and_no_secret() -> None:
     example = (ROOT / "deploy/env.example").read_text("utf-8")
     told = dict(re.findall(r"^#?([A-Z_]+)=(.*)$", example, re.MULTILINE))
-    used = set(re.findall(r"\$\{(\w+)", (ROOT / "compose.yaml").read_text("utf-8")))
-    assert set(told) == used
+    files = [ROOT / "compose.yaml", *(ROOT / "deploy/compose").iterdir()]
+    used = {v for f in files for v in re.findall(r"\$\{(\w+)", f.read_text("utf-8"))}
+    assert set(told) == used | {"COMPOSE_FILE"}
+    for name in CHANGES:
+        assert f"\n#COMPOSE_FILE=compose.yaml:deploy/compose/{name}.yaml\n" in example
     assert all(told[name] == "" for name in SECRETS)
     ignored = (ROOT / ".gitignore").read_text("utf-8").split()
     assert ".env" in ignored
@@ -168,6 +221,11 @@ def test_prometheus_finds_everybody() -> None:
         assert set(services[name]["networks"]) & set(services["prometheus"]["networks"])
 
 
+@needs_prometheus
+def test_prometheus_takes_its_config() -> None:
+    promtool("check", "config", ROOT / "deploy/prometheus/prometheus.yml")
+
+
 def test_grafana_finds_prometheus_and_the_dashboards() -> None:
     services = load(SECRETS)["services"]
     provisioning = ROOT / "deploy/grafana/provisioning"
@@ -185,15 +243,6 @@ def _read(folder: Path) -> dict[str, Any]:
     (path,) = folder.glob("*.yml")
     read: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
     return read
-
-
-@pytest.mark.skipif(not shutil.which("promtool"), reason="no promtool here (Debian: prometheus)")
-def test_prometheus_takes_its_config() -> None:
-    config = ROOT / "deploy/prometheus/prometheus.yml"
-    checked = subprocess.run(
-        ["promtool", "check", "config", config], capture_output=True, text=True
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 @pytest.mark.parametrize(
@@ -240,6 +289,57 @@ def test_the_bus_has_one_user_who_can_do_little_harm(tmp_path: Path) -> None:
         assert SECRETS["REDIS_PASSWORD"] not in seen
 
 
+@pytest.mark.parametrize("tls", [False, True])
+def test_server_and_health_check_agree_on_tls(tmp_path: Path, tls: bool) -> None:
+    """What the scripts tell the programs, of which these are stand-ins."""
+    for name in ("server", "cli"):
+        stand_in = tmp_path / f"valkey-{name}"
+        stand_in.write_text(f'#!/bin/sh\necho PONG "$@" | tee {tmp_path}/{name}\n', "utf-8")
+        stand_in.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.defpath}", "REDIS_PASSWORD": SECRETS["REDIS_PASSWORD"]}
+    environment |= {"REDIS_CERTIFICATES": "/certificates"} if tls else {}
+    for script in ("start.sh", "ping.sh"):
+        subprocess.run(bus_script(script), env=environment, check=True, stdout=subprocess.DEVNULL)
+    server, client = ((tmp_path / name).read_text("utf-8") for name in ("server", "cli"))
+    assert SECRETS["REDIS_PASSWORD"] not in server + client
+    assert ("--tls --cacert /certificates/ca.crt" in client) == tls
+    assert ("--port 0 --tls-port 6379" in server) == tls
+    assert server.count("/certificates/") == 3 * tls
+
+
+@pytest.mark.skipif(
+    not (program("server") and program("cli")),
+    reason="no server with TLS here; `apt install redis-server` (or valkey)",
+)
+def test_the_bus_speaks_tls_and_is_healthy(tmp_path: Path) -> None:
+    certificates = tmp_path / "certificates"
+    certificates.mkdir()
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(certificates / "ca.crt")
+    own = authority.issue_cert("redis", "localhost", "127.0.0.1")
+    own.private_key_pem.write_to_path(certificates / "tls.key")
+    own.cert_chain_pems[0].write_to_path(certificates / "tls.crt")
+    service = load(SECRETS | CHANGES["redis-tls"], "redis-tls")["services"]["learner"]
+    url = service["environment"]["REJOINDER_REDIS"]
+    with bus(tmp_path, certificates) as port:
+        here = url.replace("@redis:6379", f"@127.0.0.1:{port}")
+        there = "/etc/redis-tls/ca.crt"
+        assert connect(here.replace(there, f"{certificates}/ca.crt")).ping()
+        with pytest.raises(BusError):  # it is not an authority that everybody trusts
+            connect(here.partition("?")[0])
+        (tmp_path / "bin/valkey-cli").symlink_to(str(program("cli")))
+        environment = {
+            "PATH": f"{tmp_path}/bin:{os.defpath}",
+            "REDIS_PASSWORD": SECRETS["REDIS_PASSWORD"],
+            "REDIS_CERTIFICATES": str(certificates),
+        }
+        ask = [*bus_script("ping.sh"), "-p", str(port)]
+        assert subprocess.run(ask, env=environment).returncode == 0
+        for wrong in ("REDIS_CERTIFICATES", "REDIS_PASSWORD"):
+            changed = environment | {wrong: ""}
+            assert subprocess.run(ask, env=changed, capture_output=True).returncode != 0, wrong
+
+
 # The stack
 
 
@@ -270,7 +370,7 @@ def test_the_stack_trains_answers_and_scales(
         assert eventually(lambda: standing(gateway).get("games", 0) > 100, 120), learner.said()
         now = standing(gateway)
         assert (now["state"], now["alive"], len(now["workers"])) == ("running", True, 1)
-        alone = speed(learner, gateway)
+        alone = speed(stack.containers, learner, gateway)
 
         # docker compose up --scale worker=3
         workers = stack.up("worker", scale=3)
@@ -282,7 +382,7 @@ def test_the_stack_trains_answers_and_scales(
         )
         assert eventually(lambda: len(standing(gateway)["workers"]) == 3, 20)
         before = [worker.metric("rejoinder_worker_games_total") for worker in workers]
-        together = speed(learner, gateway)
+        together = speed(stack.containers, learner, gateway)
         after = [worker.metric("rejoinder_worker_games_total") for worker in workers]
         assert all(a > b for a, b in zip(after, before, strict=True)), "each has played"
         with capsys.disabled():
@@ -326,32 +426,30 @@ def standing(gateway: Container) -> dict[str, Any]:
     return runs[0] if runs else {}
 
 
-def speed(learner: Container, gateway: Container) -> dict[str, float]:
-    """Games a second, by the gateway; meanwhile the share of this machine's cores in use, and the
-    depth of the queue, by which workers are scaled."""
-    games, (busy, altogether), began = standing(gateway)["games"], core_seconds(), time.monotonic()
+def speed(containers: list[Container], learner: Container, gateway: Container) -> dict[str, float]:
+    """Games a second, by the gateway; meanwhile the share of this machine's cores that the stack
+    has used, and the depth of the queue, by which workers are scaled."""
+    games, used, began = standing(gateway)["games"], core_seconds(containers), time.monotonic()
     depths = []
     while (seconds := time.monotonic() - began) < WINDOW:
         depths.append(learner.metric("rejoinder_learner_queue_depth"))
         time.sleep(0.25)
-    (busy_now, altogether_now) = core_seconds()
     return {
         "games": (standing(gateway)["games"] - games) / seconds,
-        "cores": (busy_now - busy) / (altogether_now - altogether),
+        "cores": (core_seconds(containers) - used) / seconds / CORES,
         "queue": sum(depths) / len(depths),
     }
 
 
-def core_seconds() -> tuple[int, int]:
-    """Of all cores since the machine's start: in use, and altogether."""
-    fields = [int(n) for n in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    return sum(fields) - fields[3] - fields[4], sum(fields)
+def core_seconds(containers: list[Container]) -> float:
+    """Of these processes; what else runs here does not count."""
+    return sum(container.metric("process_cpu_seconds_total") for container in containers)
 
 
 def verdict(alone: dict[str, float], together: dict[str, float]) -> str:
     """What scaling has brought, or what it was limited by."""
     ratio = together["games"] / alone["games"]
-    limit = f"; the {os.cpu_count()} cores are the limit" if together["cores"] > 0.85 else ""
+    limit = f"; the {CORES} cores are the limit" if together["cores"] > 0.85 else ""
     told = "{games:.1f} games/s, {queue:.1f} leases waiting, {cores:.0%} of the cores in use"
     return (
         f"1 worker: {told.format(**alone)}\n"

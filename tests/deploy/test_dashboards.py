@@ -39,6 +39,8 @@ MAY_BE_EMPTY = {
     'ALERTS{alertname=~"Rejoinder.+",alertstate="firing"}': "nothing is wrong",
 }
 
+SELECTOR = r"\b(?:\w+:)?(?:rejoinder_|process_|up\b)[\w:]*(?:{[^}]*})?"  # in a rule
+
 
 class Query(NamedTuple):
     where: str  # dashboard and panel
@@ -167,6 +169,88 @@ def test_every_query_parses(tmp_path: Path) -> None:
     assert f"{len(rules)} rules found" in promtool("check", "rules", file)
 
 
+# Labels of a learner's series, and what they are at four moments: two runs train with workers and
+# one alone, and then they are over, and their processes stay.
+def of_run(run: str) -> str:
+    return f'{{job="rejoinder-learner", instance="{run}", run="{run}"}}'
+
+
+OVER = {
+    **{f"rejoinder_learner_up{of_run(run)}": "1 1 0 0" for run in ("a", "b", "alone")},
+    **{f"rejoinder_learner_window_games{of_run(run)}": "40 21 0 0" for run in ("a", "b")},
+    **{f"rejoinder_learner_workers{of_run(run)}": "2 2 0 0" for run in ("a", "b")},
+    **{
+        f"rejoinder_learner_snapshot_timestamp_seconds{of_run(run)}": "0 10 20 20"
+        for run in ("a", "b")
+    },
+    f"rejoinder_learner_window_games{of_run('alone')}": "0 0 0 0",
+    f"rejoinder_learner_workers{of_run('alone')}": "0 0 0 0",
+    'rejoinder_worker_up{job="rejoinder-worker", instance="w", run="a"}': "1 1 0 0",
+}
+
+
+@needs_prometheus
+@pytest.mark.parametrize(
+    ("board", "panel", "then"),
+    [
+        ("rejoinder-training", "Workers", {"a": 2, "b": 2}),
+        ("rejoinder-learner", "Workers", {"a": 2, "b": 2}),
+        ("rejoinder-learner", "Age of the newest snapshot", {"a": 5, "b": 5}),
+        ("rejoinder-workers", "Workers at work", {"": 1}),
+    ],
+)
+def test_what_is_over_is_not_red(
+    tmp_path: Path, board: str, panel: str, then: dict[str, float]
+) -> None:
+    """Shown while it trains, by run; nothing afterwards, and nothing where nothing is needed."""
+    (expr, *_) = (q.expr for q in EVERY_QUERY if q.where == f"{board}: {panel}")
+    bare = {"Age of the newest snapshot", "Workers at work"}  # without the name of a metric
+    shown = [
+        {
+            "labels": ("" if panel in bare else "rejoinder_learner_workers")
+            + (of_run(run) if run else "{}"),
+            "value": value,
+        }
+        for run, value in then.items()
+    ]
+    answers(tmp_path, OVER, expr, {"15s": shown, "35s": []})
+
+
+@needs_prometheus
+def test_the_share_of_time_is_that_of_each_learner(tmp_path: Path) -> None:
+    """Two learners that are busy half of the time are not one that is busy all the time."""
+    tasks = ("fold", "publish", "checkpoint")
+    series = {
+        f"rejoinder_learner_{task}_seconds_sum{of_run(run)}": "0+1x6"
+        for task in tasks
+        for run in ("a", "b")
+    }
+    shares = [q for q in EVERY_QUERY if q.where == "rejoinder-learner: Share of time"]
+    assert len(shares) == 1 + len(tasks)
+    for query in shares:
+        value = 0.3 if query.legend.startswith("in all") else 0.1
+        labels = [{"labels": f'{{run="{run}"}}', "value": value} for run in ("a", "b")]
+        answers(tmp_path, series, f"round({query.expr}, 0.001)", {"60s": labels})
+        assert "{{run}}" in query.legend
+
+
+def answers(
+    folder: Path, series: dict[str, str], expr: str, then: dict[str, list[dict[str, Any]]]
+) -> None:
+    """What a query gives at some times, with a sample of each series every ten seconds."""
+    test = {
+        "interval": "10s",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {"expr": substituted(expr), "eval_time": moment, "exp_samples": samples}
+            for moment, samples in then.items()
+        ],
+    }
+    file = folder / "test.json"
+    file.write_text(json.dumps({"evaluation_interval": "5s", "tests": [test]}), "utf-8")
+    promtool("test", "rules", file)
+
+
 @needs_prometheus
 @pytest.mark.slow
 def test_every_query_has_an_answer_in_a_real_run(tmp_path: Path) -> None:
@@ -228,8 +312,9 @@ def check_rules(watching: Prometheus) -> None:
     assert rules
     for rule in rules:
         assert (rule["health"], rule.get("lastError", "")) == ("ok", ""), rule
-        for selector in re.findall(r"(?:rejoinder_|process_|up\b)\w*(?:{[^}]*})?", rule["query"]):
-            if 'status=~"5.."' not in selector:  # the gateway has not failed
+        for selector in re.findall(SELECTOR, rule["query"]):
+            # The gateway has not failed, and nothing is on Kubernetes.
+            if 'status=~"5.."' not in selector and 'pod!=""' not in selector:
                 assert watching.range(selector), (rule["name"], selector)
     assert watching.alerts() == {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 from grafana_stub import TOKEN, Canned, Stub, grafana
 from typer.testing import CliRunner, Result
 
-from rejoinder_cli import deployed
-from rejoinder_cli.grafana import UID
+from rejoinder_cli import deployed, prometheus
+from rejoinder_cli.grafana import SCRAPE_INTERVAL, UID
 from rejoinder_cli.main import app
 
 SOURCE = f"/api/datasources/uid/{UID}"
@@ -302,3 +303,17 @@ def test_files_are_found_in_a_wheel_and_in_a_checkout(
     (tmp_path / "prometheus").mkdir()
     (tmp_path / "prometheus/rules.yml").touch()
     assert deployed.path(deployed.RULES) == tmp_path / "prometheus/rules.yml"
+
+
+def test_every_prometheus_scrapes_as_often_as_the_dashboards_count_on() -> None:
+    """Rates are taken over four intervals: with a longer one they would have no value."""
+    deploy = Path(__file__).parents[2] / "deploy"
+    provisioned = (deploy / "grafana/provisioning/datasources/rejoinder.yml").read_text("utf-8")
+    monitors = (deploy / "k8s/components/monitoring/servicemonitors.yaml").read_text("utf-8")
+    assert re.findall(r"timeInterval: (\w+)", provisioned) == [SCRAPE_INTERVAL]
+    assert re.findall(r"^ +interval: (\w+)", monitors, re.MULTILINE) == [SCRAPE_INTERVAL] * 3
+    for settings in (
+        (deploy / "prometheus/prometheus.yml").read_text("utf-8"),
+        Path(prometheus.__file__).read_text("utf-8"),
+    ):
+        assert re.findall(r"scrape_interval: (\w+)", settings) == [SCRAPE_INTERVAL]

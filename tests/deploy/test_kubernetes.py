@@ -1,4 +1,4 @@
-"""The manifests in deploy/k8s: valid, put together by kustomize, closed, and of one piece."""
+"""The manifests in deploy/k8s: valid, closed, of one piece, and what kustomize makes of them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,26 @@ from manifests import (
     EXAMPLE,
     K8S,
     Object,
+    Party,
+    assemble,
     build,
-    collect,
     containers,
+    copied,
     may_connect,
+    parties,
     pods,
     selects,
 )
 
+from rejoinder.config import load_config
 from rejoinder_cli.main import app
 
 OLDEST = "1.29"  # of Kubernetes, that the manifests are meant for
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> list[Object]:
-    return build(tmp_path_factory.mktemp("kustomize"))
+def built() -> list[Object]:
+    return assemble(EXAMPLE)
 
 
 def check(made: Object, version: str) -> None:
@@ -47,7 +51,7 @@ def check(made: Object, version: str) -> None:
 
 @pytest.mark.parametrize("version", [OLDEST, kubernetes_validate.latest_version()])
 def test_every_manifest_fits_the_api(version: str) -> None:
-    manifests = collect(EXAMPLE)
+    manifests = assemble(EXAMPLE)
     kinds = {made["kind"] for made in manifests}
     assert kinds >= {"StatefulSet", "Deployment", "NetworkPolicy", "ServiceMonitor", "ScaledObject"}
     for made in manifests:
@@ -56,7 +60,7 @@ def test_every_manifest_fits_the_api(version: str) -> None:
 
 def test_a_wrong_field_is_found() -> None:
     for kind, path in (("StatefulSet", ("spec", "template")), ("ScaledObject", ("spec",))):
-        wrong = copy.deepcopy(next(o for o in collect(EXAMPLE) if o["kind"] == kind))
+        wrong = copy.deepcopy(next(o for o in assemble(EXAMPLE) if o["kind"] == kind))
         place: Any = wrong
         for step in path:
             place = place[step]
@@ -65,12 +69,87 @@ def test_a_wrong_field_is_found() -> None:
             check(wrong, OLDEST)
 
 
-def test_kustomize_builds_it(built: list[Object]) -> None:
+def test_everything_is_in_the_namespace(built: list[Object]) -> None:
     for made in built:
-        check(made, OLDEST)
         if made["kind"] != "Namespace":
             assert made["metadata"]["namespace"] == "rejoinder", made["metadata"]["name"]
     assert {"redis", *OWN} == set(pods(built))
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_kustomize_makes_the_same(tmp_path: Path, tls: bool) -> None:
+    example = with_tls(tmp_path) if tls else copied(tmp_path)
+    expected = {_key(made): made for made in assemble(example)}
+    made = {_key(made): made for made in build(example)}
+    assert made.keys() == expected.keys()
+    for key, one in made.items():
+        assert one == expected[key]
+
+
+def _key(made: Object) -> tuple[str, str]:
+    return made["kind"], made["metadata"]["name"]
+
+
+def with_tls(folder: Path) -> Path:
+    """The example, with the component that it has in a comment."""
+    example = copied(folder)
+    file = example / "kustomization.yaml"
+    text = file.read_text("utf-8")
+    assert "  #- ../../components/redis-tls" in text
+    file.write_text(text.replace("  #- ../", "  - ../"), "utf-8")
+    return example
+
+
+def test_the_bus_with_tls(tmp_path: Path) -> None:
+    """The server has the certificates where it looks, and so has the client's URL its authority."""
+    objects = assemble(with_tls(tmp_path))
+    for made in objects:
+        check(made, OLDEST)
+    made = pods(objects)
+    folder = _variables(made["redis"])["REDIS_CERTIFICATES"]
+    assert _secret(made["redis"], folder) == {"secretName": "rejoinder-redis-tls"}
+    secrets = (EXAMPLE / "secrets.env.example").read_text("utf-8")
+    (authority,) = re.findall(r"rediss://\S*@redis:6379/0\?ssl_ca_certs=(\S+)", secrets)
+    for name in ("learner", "worker"):
+        secret = _secret(made[name], str(Path(authority).parent))
+        assert secret["secretName"] == "rejoinder-redis-tls"
+        assert [item["path"] for item in secret["items"]] == [Path(authority).name], "no key"
+
+
+def _variables(pod: Object) -> dict[str, str]:
+    (container,) = pod["spec"]["containers"]
+    return {v["name"]: v.get("value", "") for v in container["env"]}
+
+
+def _secret(pod: Object, folder: str) -> Object:
+    """What is mounted there."""
+    (container,) = pod["spec"]["containers"]
+    (name,) = (m["name"] for m in container["volumeMounts"] if m["mountPath"] == folder)
+    (secret,) = (v["secret"] for v in pod["spec"]["volumes"] if v["name"] == name)
+    assert isinstance(secret, dict)
+    return secret
+
+
+def test_a_run_is_whatever_the_overlay_says(built: list[Object], tmp_path: Path) -> None:
+    pod = pods(built)["learner"]
+    (container,) = pod["spec"]["containers"]
+    config = Path(container["command"][2])
+    (name,) = (m["name"] for m in container["volumeMounts"] if m["mountPath"] == str(config.parent))
+    (source,) = (v["configMap"]["name"] for v in pod["spec"]["volumes"] if v["name"] == name)
+    (made,) = (o for o in built if _key(o) == ("ConfigMap", source))
+    file = tmp_path / config.name
+    file.write_text(made["data"][config.name], "utf-8")
+    most = next(o for o in built if o["kind"] == "ScaledObject")["spec"]["maxReplicaCount"]
+    assert load_config(file).batch == 10 * most, "ten games for each worker"
+
+
+def test_the_gateway_can_be_scheduled_without_a_learner(built: list[Object]) -> None:
+    for name, other in (("gateway", "learner"), ("learner", "gateway")):
+        affinity = pods(built)[name]["spec"]["affinity"]["podAffinity"]
+        assert affinity.keys() == {"preferredDuringSchedulingIgnoredDuringExecution"}
+        (weighted,) = affinity["preferredDuringSchedulingIgnoredDuringExecution"]
+        selector = weighted["podAffinityTerm"]["labelSelector"]
+        assert selects(selector, pods(built)[other]["metadata"]["labels"])
 
 
 def test_names_lead_somewhere(built: list[Object]) -> None:
@@ -106,6 +185,8 @@ def test_names_lead_somewhere(built: list[Object]) -> None:
 
 def test_prometheus_finds_everybody_under_the_usual_job(built: list[Object]) -> None:
     services = {o["metadata"]["name"]: o for o in built if o["kind"] == "Service"}
+    source = ROOT / "deploy/grafana/provisioning/datasources/rejoinder.yml"
+    (dashboards,) = yaml.safe_load(source.read_text("utf-8"))["datasources"]
     jobs = {}
     for monitor in (o for o in built if o["kind"] == "ServiceMonitor"):
         (found,) = (
@@ -114,6 +195,8 @@ def test_prometheus_finds_everybody_under_the_usual_job(built: list[Object]) -> 
             if selects(monitor["spec"]["selector"], service["metadata"].get("labels", {}))
         )
         (endpoint,) = monitor["spec"]["endpoints"]
+        assert endpoint["interval"] == dashboards["jsonData"]["timeInterval"]
+        assert monitor["metadata"]["labels"]["release"]  # or kube-prometheus-stack ignores it
         assert endpoint["port"] in {port["name"] for port in services[found]["spec"]["ports"]}
         (relabelled,) = endpoint["relabelings"]
         jobs[found] = relabelled["replacement"]
@@ -121,7 +204,7 @@ def test_prometheus_finds_everybody_under_the_usual_job(built: list[Object]) -> 
 
 
 def test_pods_are_restricted() -> None:
-    for name, pod in pods(collect(EXAMPLE)).items():
+    for name, pod in pods(assemble(EXAMPLE)).items():
         whole = pod["spec"]["securityContext"]
         assert whole["runAsNonRoot"], name
         assert whole["runAsUser"] > 0, name
@@ -136,11 +219,18 @@ def test_pods_are_restricted() -> None:
             assert "memory" in container["resources"]["limits"], name
 
 
+def test_workers_are_scaled_by_the_queue_of_this_namespace(built: list[Object]) -> None:
+    (scaled,) = (o for o in built if o["kind"] == "ScaledObject")
+    (trigger,) = scaled["spec"]["triggers"]
+    here = f'{{namespace="{scaled["metadata"]["namespace"]}"}}'
+    assert f"rejoinder_learner_queue_depth{here}" in trigger["metadata"]["query"]
+
+
 def test_pods_are_probed() -> None:
-    for name, pod in pods(collect(EXAMPLE)).items():
+    for name, pod in pods(assemble(EXAMPLE)).items():
         for container in pod["spec"]["containers"]:
             assert {"startupProbe", "livenessProbe"} <= container.keys(), name
-    (gateway,) = pods(collect(EXAMPLE))["gateway"]["spec"]["containers"]
+    (gateway,) = pods(assemble(EXAMPLE))["gateway"]["spec"]["containers"]
     asked = {kind: gateway[f"{kind}Probe"]["httpGet"] for kind in ("readiness", "liveness")}
     assert {kind: get["path"] for kind, get in asked.items()} == {
         "readiness": "/readyz",
@@ -150,24 +240,46 @@ def test_pods_are_probed() -> None:
         assert get["httpHeaders"] == [{"name": "Host", "value": "localhost"}]
 
 
+NAME_SERVERS = (
+    Party("kube-dns", "kube-system", {"k8s-app": "kube-dns"}, {"dns": 53}),
+    Party("NodeLocal DNSCache", ports={"dns": 53}, address="169.254.20.10"),
+    Party("OpenShift's DNS", "openshift-dns", ports={"dns": 5353}),
+)
+OUTSIDE = (
+    *NAME_SERVERS,
+    Party("Prometheus", "monitoring", ports={"web": 9090}),
+    Party("ingress", "ingress-nginx", ports={"https": 443}),
+    Party("PostgreSQL", ports={"sql": 5432}, address="203.0.113.5"),
+    Party("somebody's server", ports={"https": 443, "redis": 6379}, address="203.0.113.6"),
+    Party("neighbour", "default", {"app.kubernetes.io/name": "learner"}, {"redis": 6379}),
+    Party("no name server", "kube-system", ports={"dns": 53}),
+)
+
+
 def test_only_what_must_talk_may(built: list[Object]) -> None:
     everybody = pods(built)
     (denied,) = (o for o in built if o["metadata"]["name"] == "rejoinder-default-deny")
     assert denied["spec"]["policyTypes"] == ["Ingress", "Egress"]
     for pod in everybody.values():
         assert selects(denied["spec"]["podSelector"], pod["metadata"]["labels"])
+    own = parties(built)
     flows = {
-        (source, target)
-        for source in everybody
-        for target, port in (
-            ("redis", "redis"),
-            ("learner", "metrics"),
-            ("worker", "metrics"),
-            ("gateway", "http"),
-        )
-        if source != target and may_connect(built, source, target, port)
+        (source.name, target.name)
+        for source in (*own, *OUTSIDE)
+        for target in (*own, *OUTSIDE)
+        for port in target.ports
+        if (source.own or target.own) and source != target
+        if may_connect(built, source, target, port)
     }
-    assert flows == {("learner", "redis"), ("worker", "redis")}
+    assert flows == {
+        *(("learner", "redis"), ("worker", "redis"), ("gateway", "PostgreSQL")),
+        *(("Prometheus", name) for name in OWN),
+        ("ingress", "gateway"),
+        *((pod.name, server.name) for pod in own for server in NAME_SERVERS),
+    }
+    for party in own:
+        for server in NAME_SERVERS:
+            assert may_connect(built, party, server, "dns", "UDP"), (party.name, server.name)
     for policy in (o for o in built if o["kind"] == "NetworkPolicy"):
         ports = _named_ports(policy["spec"])
         chosen = [
@@ -206,28 +318,29 @@ def test_it_runs_what_compose_runs() -> None:
     """The same commands and images, the variables that the commands know, the options they have."""
     services = load(SECRETS)["services"]
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    for name, pod in pods(collect(EXAMPLE)).items():
+    for name, pod in pods(assemble(EXAMPLE)).items():
         (container,) = pod["spec"]["containers"]
         here, there = container["command"], services[name]["command"]
         if name == "redis":
             assert here == there
             assert container["image"] == services[name]["image"]
+            for probe in ("readinessProbe", "livenessProbe"):
+                asked = ["CMD", *container[probe]["exec"]["command"]]
+                assert asked == services[name]["healthcheck"]["test"]
             continue
         assert here[:2] == there.split()[:2] == ["rejoinder", name]
         known = {option for p in commands[name].params for option in p.opts}
         assert {word for word in here if word.startswith("--")} <= known
-        assert container["image"] == services[name]["image"].rpartition(":")[0]
+        assert container["image"] == services[name]["image"]
+        if name != "gateway":  # which is asked by HTTP
+            alive = container["livenessProbe"]["exec"]["command"]
+            assert ["CMD", *alive] == services[name]["healthcheck"]["test"]
+            options = {option for p in commands[alive[1]].params for option in p.opts}
+            assert {word for word in alive if word.startswith("--")} <= options
         ours = {v["name"] for v in container["env"]} - {"POD_IP"}
         assert ours == set(services[name]["environment"])
         limit = services[name]["mem_limit"].upper() + "i"
         assert container["resources"]["limits"]["memory"] == limit
-    version = {image["newTag"] for image in _example()["images"]}
-    assert version == {services[name]["image"].rpartition(":")[2] for name in OWN}
-
-
-def _example() -> Object:
-    read: Object = yaml.safe_load((EXAMPLE / "kustomization.yaml").read_text("utf-8"))
-    return read
 
 
 def test_no_secret_is_in_the_repository() -> None:
@@ -235,7 +348,7 @@ def test_no_secret_is_in_the_repository() -> None:
     for path in K8S.rglob("*.yaml"):
         assert "kind: Secret" not in path.read_text("utf-8"), path
     asked = set()
-    for pod in pods(collect(EXAMPLE)).values():
+    for pod in pods(assemble(EXAMPLE)).values():
         for container in containers(pod):
             for variable in container.get("env", ()):
                 if ref := variable.get("valueFrom", {}).get("secretKeyRef"):
@@ -259,4 +372,5 @@ def test_every_file_is_used() -> None:
 
 def _listed(folder: Path) -> list[Path]:
     made = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))
-    return [p for p in (folder / name for name in made.get("resources", ())) if p.is_file()]
+    names = [*made.get("resources", ()), *(patch["path"] for patch in made.get("patches", ()))]
+    return [p for p in (folder / name for name in names) if p.is_file()]

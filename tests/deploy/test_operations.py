@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 
 import yaml
 from composition import ROOT, SECRETS, load
@@ -24,6 +27,8 @@ def test_the_recipe_makes_a_rule_object() -> None:
     told = subprocess.run(["sh", "-c", recipe[1]], cwd=ROOT, capture_output=True, text=True)
     made = yaml.safe_load(told.stdout)
     assert (made["kind"], made["metadata"]["name"]) == ("PrometheusRule", "rejoinder")
+    release = yaml.safe_load((ROOT / "deploy/k8s/components/monitoring/release.yaml").read_text())
+    assert made["metadata"]["labels"] == release[0]["value"]
     assert made["spec"] == yaml.safe_load(RULES.read_text("utf-8"))
 
 
@@ -53,3 +58,72 @@ def test_the_bus_leaves_room_in_its_container() -> None:
     assert most
     container = int(load(SECRETS)["services"]["redis"]["mem_limit"].removesuffix("m"))
     assert int(most[1]) <= container * 7 / 8
+
+
+def test_no_example_puts_a_secret_into_the_list_of_processes() -> None:
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for line in page.read_text("utf-8").splitlines():
+            assert not re.search(
+                r"rejoinder .*--redis[ =]\S*:\S*@|rejoinder .*--token[ =]\S", line
+            ), f"{page.name}: {line}"
+
+
+def test_whoever_is_away_in_an_upgrade_is_silenced() -> None:
+    silenced = re.search(r"""amtool silence add .*'alertname=~"(.*)"'""", PAGE)
+    assert silenced
+    missed = re.findall(r"- alert: (\w+Down)$", RULES.read_text("utf-8"), re.MULTILINE)
+    assert len(missed) == 2
+    for alert in missed:
+        assert re.fullmatch(silenced[1], alert)
+
+
+DOCKER = f"""#!{sys.executable}
+import os, re, sys
+words = sys.argv[1:]
+if words[0] == "compose":
+    sys.exit()
+assert words.pop(0) == "run"
+mounts = {{}}
+while words[0].startswith("--"):
+    if words.pop(0) == "--volume":
+        source, target, *_ = words.pop(0).split(":")
+        mounts[target] = os.path.join(os.environ["VOLUMES"], source)  # or an absolute one
+image = words.pop(0)
+for target, source in mounts.items():
+    words = [re.sub(rf"(?<![\\w.]){{target}}\\b", source, word) for word in words]
+os.execvp(words[0], words)
+"""
+
+
+def test_a_restored_run_is_what_it_was(tmp_path: Path) -> None:
+    """By the page's commands, with processes for containers, on a volume that has gone on since."""
+    (tmp_path / "docker").write_text(DOCKER, "utf-8")
+    (tmp_path / "docker").chmod(0o755)
+    runs, here = tmp_path / "volumes/rejoinder_runs", tmp_path / "here"
+    (runs / "paper").mkdir(parents=True)
+    here.mkdir()
+    chapter = PAGE.partition("## Backup and restore\n")[2]
+    backup, restore, *_ = re.findall(r"```console\n(.*?)```", chapter, re.DOTALL)
+
+    def call(block: str) -> int:
+        environment = os.environ | {
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "VOLUMES": str(runs.parent),
+        }
+        script = "set -e\n" + re.sub(r"^\$ ", "", block, flags=re.MULTILINE)
+        return subprocess.run(["bash", "-c", script], cwd=here, env=environment).returncode
+
+    (runs / "paper/000100.ckpt").write_text("old")
+    (runs / "paper/status.json").write_text("then")
+    assert call(backup) == 0
+    (runs / "paper/000200.ckpt").write_text("newer, and wrong")
+    (runs / "paper/status.json").write_text("now")
+    (runs / ".hidden").write_text("")
+    whole = (here / "runs.tgz").read_bytes()
+    (here / "runs.tgz").write_bytes(whole[:-20])
+    assert call(restore) != 0
+    assert (runs / "paper/000200.ckpt").exists(), "half a backup replaces nothing"
+    (here / "runs.tgz").write_bytes(whole)
+    assert call(restore) == 0
+    there = {p.relative_to(runs).as_posix(): p.read_text() for p in runs.rglob("*") if p.is_file()}
+    assert there == {"paper/000100.ckpt": "old", "paper/status.json": "then"}

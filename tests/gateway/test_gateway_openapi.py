@@ -36,7 +36,8 @@ def test_schemathesis_finds_nothing(runs: Path, tmp_path: Path, database: str) -
         config = tmp_path / "schemathesis.toml"
         config.write_text(_toml(operations), "utf-8")
         url = f"{gateway.address}{API}/openapi.json"
-        words = [*("--config-file", str(config)), "run", url, *("-n", "15", "--seed", "1")]
+        examples = "15" if database.startswith("sqlite") else "5"  # the routes are the same ones
+        words = [*("--config-file", str(config)), "run", url, *("-n", examples, "--seed", "1")]
         words += ["--generation-database", "none", "--no-color"]
         found = subprocess.run(
             [sys.executable, "-m", "schemathesis.cli", *words],

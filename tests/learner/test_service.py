@@ -18,6 +18,7 @@ from runtime import (
     Hand,
     Liar,
     Slow,
+    Unattended,
     Watch,
     crew,
     hands,
@@ -372,7 +373,7 @@ def test_a_lie_stays_undone_after_a_crash(server: EmbeddedServer, tmp_path: Path
     for _ in range(10):  # the audits are random: a liar may be found before a fold
         present = hands(server, run, 2, Liar)
         soon = time.monotonic() + 2  # both may be found before anything is folded
-        with crew(present), suppress(KeyboardInterrupt):
+        with crew(present), suppress(KeyboardInterrupt, Unattended):
             serve(
                 server,
                 run,

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
-from runtime import kuhn
+from runtime import eventually, kuhn
 
 from rejoinder.actor import Actor
+from rejoinder.bus import Bus
+from rejoinder.bus.connection import connect
+from rejoinder.bus.server import EmbeddedServer, end_with_parent
 from rejoinder.config import RunConfig, load_config
 from rejoinder.games import GAMES
 from rejoinder.games.deal import DealView
 from rejoinder.games.session import Session
+from rejoinder.jit import KERNEL_VERSION
 from rejoinder.ledger import SnapshotId
+from rejoinder.rundir import RunDir
 from rejoinder.wire import Deltas, EvaluationLease, Lease, Refusal
 from rejoinder_learner.state import Learner
 from rejoinder_worker.telemetry import MAX_RUNS, WorkerMetrics, summary
@@ -121,3 +130,67 @@ def test_a_worker_lives_through_any_number_of_runs() -> None:
     assert told[-1] == told[MAX_RUNS - 1]
     assert value(metrics.registry, "games_total", run="2") is None
     assert value(metrics.registry, "games_total", run="3") == 0
+
+
+def test_the_last_step_is_that_of_the_present_run() -> None:
+    """At most one series: what is old there is a worker that is stuck."""
+    metrics, step = WorkerMetrics(), "last_step_timestamp_seconds"
+
+    def told() -> dict[str, float]:
+        (family,) = (f for f in metrics.registry.collect() if f.name.endswith(step))
+        return {sample.labels["run"]: sample.value for sample in family.samples}
+
+    assert told() == {}
+    metrics.step()  # it looks for a run
+    assert set(told()) == {""}
+    first = metrics.work_on("1", kuhn())
+    assert told() == {}  # its kernels may have to be compiled
+    first.step()
+    assert set(told()) == {"1"}
+    assert 0 <= time.time() - told()["1"] < 60
+    metrics.wait()
+    assert told() == {}
+    metrics.work_on("2", kuhn()).step()
+    assert set(told()) == {"2"}
+
+
+@pytest.mark.slow
+def test_a_worker_takes_steps_wherever_it_is(own_server: EmbeddedServer, tmp_path: Path) -> None:
+    """While it waits for a run, for a lease, and for a server that is away."""
+    run, heard = RunDir.create(tmp_path / "run", kuhn()), tmp_path / "steps"
+    code = (
+        "from rejoinder_worker import telemetry, main\n"
+        "plain = telemetry.WorkerMetrics.step\n"
+        "def step(self, run=''):\n"
+        f"    open({str(heard)!r}, 'a').write((run or '-') + '\\n')\n"
+        "    plain(self, run)\n"
+        "telemetry.WorkerMetrics.step = step\n"
+        f"main.serve({own_server.url!r}, name='w')\n"
+    )
+
+    def said() -> list[str]:
+        return heard.read_text().split() if heard.exists() else []
+
+    with subprocess.Popen([sys.executable, "-c", code], preexec_fn=end_with_parent) as process:
+        try:
+            assert eventually(lambda: len(said()) > 3, 60)
+            assert set(said()) == {"-"}
+            announce(own_server, run)
+            assert eventually(lambda: run.id in said(), 60)
+            count = len(said())
+            assert eventually(lambda: len(said()) > count + 1, 20)  # without any lease
+            own_server.kill()
+            time.sleep(2)
+            count = len(said())
+            assert eventually(lambda: len(said()) > count + 1, 20)
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
+def announce(server: EmbeddedServer, run: RunDir) -> None:
+    """As a learner does, which then has no leases to give."""
+    bus = Bus(connect(server.url), run.id)
+    assert bus.claim()
+    told = {"fingerprint": run.config.fingerprint, "kernel": KERNEL_VERSION, "finished": False}
+    bus.announce(told | {"config": run.config.model_dump(mode="json")})

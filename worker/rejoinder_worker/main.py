@@ -101,6 +101,7 @@ def _find_work(
     client = connect(url)
     pause, said = Backoff(report), set[str]()
     while True:
+        metrics.step()
         try:
             for run in [wanted] if wanted else runs(client):
                 bus = Bus(client, run)
@@ -226,6 +227,7 @@ class LeaseWorker(SimpleWorker):
         if now - self._beaten < BEAT:
             return
         self._beaten = now
+        self._player.metrics.step()
         bus = self._player.bus
         said = about(self._player, self._since, host=self.hostname, pid=self.pid)
         if not bus.beat(self._player.name, said | {"kernel": KERNEL_VERSION}):

@@ -6,6 +6,8 @@ legal actions are what was rolled out, and actions that only a responder has tel
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +38,7 @@ class WorkerMetrics:
             return Gauge(f"rejoinder_worker_{name}", help_, ("run",), registry=registry)
 
         self.up = gauge("up", "1 while it works on a run, 0 while it waits for one")
+        self.last_step = gauge("last_step_timestamp_seconds", "When it last looked around")
         self.games = counter("games", "Training games played")
         self.decisions = counter("decisions", "Decisions in them", "role")
         self.rollouts = counter("rollouts", "Rollouts played")
@@ -64,6 +67,7 @@ class WorkerMetrics:
             self._forget(forgotten)
         del self._runs[:-MAX_RUNS]
         self.up.remove_by_labels({"run": ""})
+        self.last_step.clear()  # its kernels may have to be compiled first
         self.up.labels(run).set(1)
         return RunMetrics(self, run, config)
 
@@ -72,6 +76,11 @@ class WorkerMetrics:
         for run in self._runs[-1:]:
             self.up.labels(run).set(0)
         self.up.labels("").set(0)
+        self.last_step.clear()
+
+    def step(self, run: str = "") -> None:
+        """It is not stuck; without a run: it looks for one."""
+        self.last_step.labels(run).set(time.time())
 
     def _forget(self, run: str) -> None:
         for metric in vars(self).values():
@@ -85,6 +94,7 @@ class RunMetrics:
     def __init__(self, metrics: WorkerMetrics, run: str, config: RunConfig) -> None:
         self._responses = np.uint64(config.load_abstraction().responses)
         self._rollouts_each = config.rollouts
+        self._step = partial(metrics.step, run)
         self._games = metrics.games.labels(run)
         self._initiator = metrics.decisions.labels(run, "initiator")
         self._responder = metrics.decisions.labels(run, "responder")
@@ -101,6 +111,9 @@ class RunMetrics:
         }
         self._received = {k: metrics.received.labels(run, k) for k in ("snapshot", "lease")}
         self._sent = {kind: metrics.sent.labels(run, kind) for kind in _ANSWERS.values()}
+
+    def step(self) -> None:
+        self._step()
 
     def received_lease(self, size: int) -> None:
         self._received["lease"].inc(size)

@@ -21,6 +21,7 @@ from rejoinder_cli.options import (
     free_port,
     needs_workers,
     plan,
+    usual_port,
 )
 from rejoinder_cli.output import JsonFlag, Output
 
@@ -48,8 +49,11 @@ def up(
         bool, typer.Option("--prometheus", help="Start this machine's Prometheus, too.")
     ] = False,
     prometheus_port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Of Prometheus; 0: any free one.")
-    ] = 9090,
+        int | None,
+        typer.Option(
+            min=0, max=65_535, help="Of Prometheus (default: 9090 if it is free, else any)."
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Start server, learner, workers and gateway, keep them alive, and let more workers join."""
@@ -57,7 +61,7 @@ def up(
     from rejoinder.rundir import TARGETS, RunDir
     from rejoinder.telemetry import forget_targets
     from rejoinder_cli.live import live_status
-    from rejoinder_cli.prometheus import find_prometheus, prometheus_command
+    from rejoinder_cli.prometheus import PORT, find_prometheus, prometheus_command
     from rejoinder_cli.supervise import HOPELESS, Household
 
     needs_workers(mode)
@@ -66,7 +70,7 @@ def up(
     path = planned.path
     port = free_port("--port", port) if gateway else port
     program = find_prometheus() if prometheus else None
-    prometheus_port = free_port("--prometheus-port", prometheus_port) if program else 0
+    scraper = usual_port("--prometheus-port", prometheus_port, PORT) if program else 0
     directory = RunDir.open_or_create(path, planned.config)
     with directory.locked():  # nobody else is at it
         directory.withdraw_stop()
@@ -87,9 +91,10 @@ def up(
             )
             output.say(f"in some seconds the page and the API: http://127.0.0.1:{port}")
         if program:
-            command = prometheus_command(program, path, prometheus_port)
-            household.add_program(PROMETHEUS, command)
-            output.say(f"Prometheus: http://127.0.0.1:{prometheus_port}")
+            household.add_program(PROMETHEUS, prometheus_command(program, path, scraper))
+            taken = prometheus_port is None and scraper != PORT
+            why = f" ({PORT} is taken: by another Prometheus?)" if taken else ""
+            output.say(f"Prometheus: http://127.0.0.1:{scraper}{why}")
         with live_status(output, planned.name) as show:
             while learner.exit_code != 0 and not (should_stop() or directory.stop_requested()):
                 household.tend()
