@@ -8,6 +8,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security.utils import get_authorization_scheme_param
 
 from rejoinder_gateway.health import Health
 from rejoinder_gateway.kernels import Kernels
@@ -60,6 +61,12 @@ _admin_token = HTTPBearer(
 )
 GameSecret = Annotated[HTTPAuthorizationCredentials | None, Depends(_game_secret)]
 _AdminToken = Annotated[HTTPAuthorizationCredentials | None, Depends(_admin_token)]
+
+
+def game_secret(request: Request) -> str | None:
+    """As the dependency reads it."""
+    scheme, secret = get_authorization_scheme_param(request.headers.get("authorization"))
+    return secret if scheme.lower() == "bearer" and secret else None
 
 
 async def _run(here: Here, run: str) -> Run:

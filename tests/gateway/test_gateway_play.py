@@ -374,3 +374,21 @@ def test_concurrent_moves_of_one_game_are_serialised(app: FastAPI) -> None:
                 assert json.loads(made.pop())["game"] == after
 
     asyncio.run(race())
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8"])
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "Basic"])
+def test_the_short_way_of_a_move_is_the_usual_one(
+    client: TestClient, kind: str, scheme: str
+) -> None:
+    """Plain JSON goes the short way, what names a charset the usual one: both mean the same."""
+    player = Player.start(client, KUHN)
+    answer = client.post(
+        f"{API}/games/{player.id}/moves",
+        headers={"Authorization": f"{scheme} {player.secret}", "Content-Type": kind},
+        content=json.dumps({"move_number": 0, "move": player.game["legal"][0]["name"]}),
+    )
+    assert answer.status_code == (404 if scheme == "Basic" else 200)
+    assert client.get(f"{API}/openapi.json").json()["paths"][f"{API}/games/{{game}}/moves"]["post"][
+        "security"
+    ] == [{"game secret": []}]
