@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -136,9 +137,11 @@ class Plan:
         changes = [word for text in self.changed for word in ("--set", text)]
         return [self.source, "--run", str(self.path), "--mode", self.mode, *changes]
 
-    def resume_command(self, command: str, workers: int | None = None) -> str:
+    def resume_command(
+        self, command: str, workers: int | None = None, more: Sequence[str] = ()
+    ) -> str:
         """What to type to go on with the run, for a shell."""
-        words = ["rejoinder", command, *self.arguments()]
+        words = ["rejoinder", command, *self.arguments(), *more]
         words += [] if workers is None else ["--workers", str(workers)]
         if self.redis is None:
             return shlex.join(words)

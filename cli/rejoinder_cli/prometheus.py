@@ -18,6 +18,7 @@ from rejoinder_cli.options import LOOPBACK
 
 VARIABLE = "REJOINDER_PROMETHEUS"
 PORT = 9090  # where a Prometheus usually is
+LAST_SCRAPE = 6.0  # seconds within which everything has been scraped once more
 
 _SETTINGS = """\
 # Written by `rejoinder up --prometheus` at each start.

@@ -134,8 +134,8 @@ def test_prometheus_takes_the_settings(tmp_path: Path) -> None:
 class Up:
     """`rejoinder up --prometheus` under way."""
 
-    def __init__(self, path: Path) -> None:
-        arguments = [*SMALL, "--games", "1000000", "--workers", "2", "--run", str(path)]
+    def __init__(self, path: Path, games: int = 1_000_000) -> None:
+        arguments = [*SMALL, "--games", str(games), "--workers", "2", "--run", str(path)]
         ports = ["--port", "0", "--prometheus", "--prometheus-port", "0"]
         self.process = subprocess.Popen(
             [sys.executable, "-u", "-m", "rejoinder_cli.main", "up", *arguments, *ports],
@@ -215,3 +215,19 @@ def test_up_with_a_real_prometheus(up: Up, tmp_path: Path, end: signal.Signals) 
         assert not path.exists()
     else:
         assert RunDir.open(path).id
+
+
+@pytest.mark.slow
+@NEEDS_PROMETHEUS
+def test_the_last_figures_of_a_run_are_there_after_its_end(tmp_path: Path) -> None:
+    up = Up(tmp_path / "run", games=400)
+    try:
+        until(lambda: up.value("rejoinder_learner_games") == 400, 120)
+        assert up.value("rejoinder_learner_up") == 0
+        assert up.process.poll() is None
+        up.process.send_signal(signal.SIGINT)
+        up.process.communicate(timeout=60)
+        assert up.process.returncode == 0
+    finally:
+        up.process.kill()
+        up.process.communicate()

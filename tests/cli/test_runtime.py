@@ -272,7 +272,8 @@ def test_a_run_that_is_being_trained_is_left_alone(
         ["train", *TINY, "--resume", "--mode", "sequential"],
         ["up", *TINY],
     ):
-        assert "is being trained by another process" in refused(*arguments, "--run", str(path))
+        command = [*arguments, "--games", "100000", "--run", str(path)]
+        assert "is being trained by another process" in refused(*command)
     assert training.process.poll() is None
     training.process.send_signal(signal.SIGINT)
     assert training.finish()[0] == 130

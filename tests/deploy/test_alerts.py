@@ -93,7 +93,7 @@ def test_a_killed_learner_is_an_alert_and_a_finished_one_is_not(
             return sum(t["job"] == "rejoinder-learner" for t in watching.targets())
 
         # One that ends by itself takes its target with it.
-        with learner(finished, "--games", "3000", "--set", "eval_every=0") as process:
+        with learner(finished, "--games", "20000", "--set", "eval_every=0") as process:
             until(lambda: (watching.value("rejoinder_learner_games") or 0) > 0, 180)
             assert process.wait(120) == 0
         until(lambda: learners_seen() == 0, 10)

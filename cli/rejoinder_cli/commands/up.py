@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,7 +26,7 @@ from rejoinder_cli.options import (
 )
 from rejoinder_cli.output import JsonFlag, Output
 
-GATEWAY, PROMETHEUS = "gateway", "prometheus"
+GATEWAY, LEARNER, PROMETHEUS = "gateway", "learner", "prometheus"
 _LOOK = 0.25  # seconds between two looks at the status
 
 
@@ -61,7 +62,7 @@ def up(
     from rejoinder.rundir import TARGETS, RunDir
     from rejoinder.telemetry import forget_targets
     from rejoinder_cli.live import live_status
-    from rejoinder_cli.prometheus import PORT, find_prometheus, prometheus_command
+    from rejoinder_cli.prometheus import LAST_SCRAPE, PORT, find_prometheus, prometheus_command
     from rejoinder_cli.supervise import HOPELESS, Household
 
     needs_workers(mode)
@@ -72,6 +73,7 @@ def up(
     program = find_prometheus() if prometheus else None
     scraper = usual_port("--prometheus-port", prometheus_port, PORT) if program else 0
     directory = RunDir.open_or_create(path, planned.config)
+    began = time.time()
     with directory.locked():  # nobody else is at it
         directory.withdraw_stop()
         forget_targets(path / TARGETS)
@@ -79,11 +81,13 @@ def up(
         graceful_stop() as should_stop,
         Household(directory, redis, output.warn, path / TARGETS) as household,
     ):
-        learner = household.add("learner", "learner", *planned.arguments(), essential=True)
+        stay = ["--stay"] if program else []  # its last figures are to be scraped
+        learner = household.add(LEARNER, "learner", *planned.arguments(), *stay, essential=True)
         household.add_workers(cores() if workers is None else workers)
         output.say(
             f"the run is {directory.id}, in {path}\n"
-            f"more workers may join: rejoinder worker --redis {shown(household.url)}"
+            f"more workers may join: rejoinder worker --redis {shown(household.url)} "
+            f"--run-id {directory.id} --metrics-targets {shlex.quote(str(path / TARGETS))}"
         )
         if gateway:
             served = household.add(
@@ -95,16 +99,23 @@ def up(
             taken = prometheus_port is None and scraper != PORT
             why = f" ({PORT} is taken: by another Prometheus?)" if taken else ""
             output.say(f"Prometheus: http://127.0.0.1:{scraper}{why}")
+        status: dict[str, Any] = {}
         with live_status(output, planned.name) as show:
             while learner.exit_code != 0 and not (should_stop() or directory.stop_requested()):
                 household.tend()
-                if status := directory.status():
-                    show(status)
+                said = directory.status()
+                if said.get("time", 0.0) > began:  # not the last word of a learner before
+                    show(status := said)
+                if status.get("state") == "finished":
+                    break
                 time.sleep(_LOOK)
             show(directory.status())
-        household.stop_children(but=[GATEWAY, PROMETHEUS])
+        staying = [GATEWAY, PROMETHEUS, *([LEARNER] if status.get("state") == "finished" else [])]
+        household.stop_children(but=staying if program else [GATEWAY])
         status = directory.status()
         finished = status.get("state") == "finished"
+        if program and finished and not gateway:
+            time.sleep(LAST_SCRAPE)
         if gateway and finished and not should_stop():
             output.say(f"finished; the page stays at http://127.0.0.1:{port} until Ctrl-C")
             while not should_stop() and served.exit_code not in HOPELESS:
@@ -113,5 +124,6 @@ def up(
     output.say(f"{status.get('games', 0):,} games, {status.get('state', 'stopped')}, in {path}")
     output.result({"run": str(path), "finished": finished, **status})
     if not finished:
-        output.say(f"to go on: {planned.resume_command('up', workers)}")
+        more = ["--prometheus"] if prometheus else []
+        output.say(f"to go on: {planned.resume_command('up', workers, more)}")
         raise typer.Exit(130)
