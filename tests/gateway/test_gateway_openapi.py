@@ -33,6 +33,7 @@ def test_schemathesis_finds_nothing(runs: Path, tmp_path: Path, database: str) -
                 player.post("/resign")
             operations.append(_with_game(path, player))
         operations.append(_about(f"{API}/runs/{{run}}/policy/lookup", _BY_THE_RULES))
+        operations.append(_about(f"{API}/runs/{{run}}/events"))  # which never ends
         config = tmp_path / "schemathesis.toml"
         config.write_text(_toml(operations), "utf-8")
         url = f"{gateway.address}{API}/openapi.json"
