@@ -12,9 +12,9 @@ from rejoinder.games.session import Session
 from rejoinder_gateway.decisions import Mind
 from rejoinder_gateway.problems import note
 
-# As usual but for the last: going through all games in memory takes 100 ms and more, during which
-# nobody gets an answer, and finds nothing, since games hold no cycles.
-_COLLECT = (700, 10, 100)
+# Rarely: a collection stops everybody, for 5 ms when it looks at young objects alone and for 100 ms
+# when it goes through all games in memory, and finds little, since games hold no cycles.
+_COLLECT = (50_000, 20, 50)
 
 
 class Kernels:
