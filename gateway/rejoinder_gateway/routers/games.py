@@ -67,9 +67,6 @@ class _MoveRoute(APIRoute):
         return handle
 
 
-moves = APIRouter(route_class=_MoveRoute)
-
-
 @router.post("", status_code=201, response_model=Created)
 async def create(here: Here, request: Request, wanted: NewGame) -> Response:
     """A new game. If the agent begins, it has moved already."""
@@ -86,14 +83,19 @@ async def state(table: TheTable) -> Response:
     return _json(telling.game_state(table))
 
 
-@moves.post("/{game}/moves", response_model=Moved)
 async def move(here: Here, table: TheTable, wanted: Move) -> Response:
     """Make a move; the agent's replies come with the answer. Sending it twice is harmless."""
     number = await here.tables.act(table, wanted.move_number, wanted.move)
     return _json(Moved(game=telling.game_state(table), events=table.told_since(number)))
 
 
-router.include_router(moves)
+router.add_api_route(
+    "/{game}/moves",
+    move,
+    methods=["POST"],
+    response_model=Moved,
+    route_class_override=_MoveRoute,
+)
 
 
 @router.get("/{game}/advice", response_model=Advice)
