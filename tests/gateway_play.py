@@ -13,13 +13,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from fastapi import FastAPI
 
 from rejoinder.config import load_config, make_config
 from rejoinder.rundir import RunDir
@@ -88,6 +89,17 @@ class Player:
             answers.append(self.move(chance.choice(self.game["legal"])["name"]))
             assert answers[-1].status_code == 200, answers[-1].text
         return answers
+
+
+@asynccontextmanager
+async def visited(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
+    """The app under way in this very loop, and a client that may ask many things at once."""
+    transport = httpx2.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=transport, base_url=BASE) as client,
+    ):
+        yield client
 
 
 class GatewayProcess:

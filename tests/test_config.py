@@ -9,17 +9,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
 from rejoinder.config import (
+    LATER,
     ConfigError,
     Learning,
     RunConfig,
-    canonical_json,
     describe_difference,
     load_config,
     make_config,
     shipped_configs,
 )
+from rejoinder.games.deal.rules import DealRules
 
 # For every field that the learner could notice: another value than the default.
 OTHER_LEARNING = {
@@ -82,10 +84,19 @@ def test_the_fingerprint_ignores_length_and_reporting(field: str) -> None:
 
 
 def test_the_papers_fingerprint_stays() -> None:
-    """Old runs can be continued only while this holds; a new learning field must change it."""
-    fields = make_config({}).learning_fields()
-    assert canonical_json(fields).startswith('{"abstraction":"intent","averaging":"buffer",')
-    assert sorted(fields) == sorted(OTHER_LEARNING)
+    """Old runs can be continued, and checked, only while this holds."""
+    name = "2c546835c58960fe5a9f432ca482df680b94c60fbf8678160dfa6de07060cad7"
+    assert load_config("paper").fingerprint == name
+    assert sorted(make_config({}).learning_fields()) == sorted(OTHER_LEARNING)
+
+
+def test_a_field_that_came_later_counts_unless_it_is_at_its_default() -> None:
+    class Grown(DealRules):
+        wild_cards: int = Field(default=0, json_schema_extra=LATER)
+
+    before = make_config({}).fingerprint
+    assert make_config({"rules": Grown(wild_cards=0)}).fingerprint == before
+    assert make_config({"rules": Grown(wild_cards=1)}).fingerprint != before
 
 
 @given(

@@ -20,6 +20,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -193,21 +194,35 @@ class TensorboardTracker:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         self._event, self._summary, self._session = Event, Summary, SessionLog
-        self._writer = EventFileWriter(str(run.path / TRACKING / "tensorboard"))
+        self._folder = run.path / TRACKING / "tensorboard"
+        self._begin_file = partial(EventFileWriter, str(self._folder))
+        self._writer: EventFileWriter | None = None
 
     def log(self, games: int, figures: Mapping[str, float]) -> None:
         values = [self._summary.Value(tag=n, simple_value=v) for n, v in figures.items()]
-        summary = self._summary(value=values)
-        self._writer.add_event(self._event(wall_time=time.time(), step=games, summary=summary))
-        self._writer.flush()
+        self._add(self._event(step=games, summary=self._summary(value=values)))
 
     def go_back(self, games: int) -> None:
         restart = self._session(status=self._session.START)  # TensorBoard drops what is beyond it
-        self._writer.add_event(self._event(wall_time=time.time(), step=games, session_log=restart))
+        self._add(self._event(step=games, session_log=restart))
 
     def close(self) -> None:
-        with suppress(ValueError):
-            self._writer.close()
+        if self._writer is not None:
+            with suppress(ValueError):
+                self._writer.close()
+
+    def _add(self, event: Any) -> None:
+        if self._writer is None:  # no file before there is something to write
+            self._wait_for_a_later_name()
+            self._writer = self._begin_file()
+        event.wall_time = time.time()
+        self._writer.add_event(event)
+        self._writer.flush()
+
+    def _wait_for_a_later_name(self) -> None:
+        """TensorBoard reads files in the order of their names, which begin with the second."""
+        while any(self._folder.glob(f"events.out.tfevents.{int(time.time()):010d}.*")):
+            time.sleep(0.05)
 
 
 TRACKERS: dict[str, Callable[[RunDir], Tracker]] = {

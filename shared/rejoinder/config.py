@@ -39,6 +39,10 @@ DEFAULT = "default"  # for rules and abstraction: the game's own first choice
 MAX_GAMES = 10**12  # in one run
 BASE = "base"  # in a table of rules: the named configuration that it changes
 
+LATER: dict[str, Any] = {"later": True}
+"""`json_schema_extra` of a field that is younger than the runs there are: at its default, which
+stands for how things were before, the fingerprint leaves it out, so those runs keep their name."""
+
 Overrides = Mapping[str, Any] | Sequence[str]
 
 
@@ -114,7 +118,10 @@ class Learning(BaseModel):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON of the learning fields."""
-        return hashlib.sha256(canonical_json(self.learning_fields()).encode()).hexdigest()
+        named = self.learning_fields()
+        named = _without_later_defaults(type(self), named)
+        named["rules"] = _without_later_defaults(type(self.rules), named["rules"])
+        return hashlib.sha256(canonical_json(named).encode()).hexdigest()
 
     def learning_fields(self) -> dict[str, Any]:
         """What the fingerprint covers, as plain data."""
@@ -166,6 +173,11 @@ class RunConfig(Learning):
 def canonical_json(value: Any) -> str:
     """The one way in which a value is written where its hash matters: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _without_later_defaults(model: type[BaseModel], dumped: dict[str, Any]) -> dict[str, Any]:
+    later = {n: f for n, f in model.model_fields.items() if f.json_schema_extra == LATER}
+    return {n: v for n, v in dumped.items() if n not in later or v != later[n].default}
 
 
 def load_config(name_or_path: str | Path, overrides: Overrides = ()) -> RunConfig:

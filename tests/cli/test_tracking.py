@@ -168,6 +168,8 @@ def test_tensorboard_shows_every_figure(tmp_path: Path) -> None:
     with _following(path, "tensorboard") as process:
         process.wait(60)  # the run is finished, so there is an end to it
     assert process.returncode == 0
+    assert run_json("track", path, "--to", "tensorboard")["logged"] == 0
+    assert len(list((path / TRACKING / "tensorboard").iterdir())) == 2, "no file without events"
     assert _events(path / TRACKING / "tensorboard") == _wanted(run)
 
 

@@ -23,6 +23,7 @@ from gateway_play import (
     Player,
     gateway_process,
     settings,
+    visited,
 )
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session as Database
@@ -64,11 +65,7 @@ def test_some_games_replayed_from_their_logs_give_the_same_states(
 
 
 async def _play_and_compare(app: FastAPI, games: int) -> None:
-    transport = httpx2.ASGITransport(app)
-    async with (
-        app.router.lifespan_context(app),
-        httpx2.AsyncClient(transport=transport, base_url=BASE) as client,
-    ):
+    async with visited(app) as client:
         for first in range(0, games, 20):
             await asyncio.gather(
                 *(_play_one(app, client, index) for index in range(first, min(first + 20, games)))
@@ -270,9 +267,26 @@ def test_a_run_of_the_same_name_does_not_take_a_game_over(
         assert player.get().json() == player.game
         for answer in (player.move("raise"), player.get("/advice")):
             assert (answer.status_code, answer.json()["title"]) == (503, "Opponent unavailable")
+            assert "another one now" in answer.json()["detail"]
         assert player.get().json() == player.game
         assert player.post("/resign").json()["outcome"] == "resigned"
         Player.start(client, {"run": "leduc"}).play_on(random.Random(1))
+
+
+def test_the_same_training_done_again_is_the_same_opponent(database: str, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    config = make_config({"game": "leduc", "rollouts": 2, "games": 10, "eval_every": 0})
+    train(RunDir.create(runs / "mine", config))
+    with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
+        player = Player.start(client, {"run": "mine"})
+        advice = player.get("/advice").json()
+    shutil.rmtree(runs / "mine")
+    train(RunDir.create(runs / "mine", config))
+    with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
+        player.client = client
+        assert player.get("/advice").json() == advice
+        player.play_on(random.Random(1))
+        assert player.game["over"]
 
 
 @pytest.mark.parametrize("change", ["position", "move"])

@@ -7,11 +7,10 @@ import json
 import random
 from typing import Any
 
-import httpx2
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from gateway_play import API, BASE, DEAL, KUHN, LEDUC, Player
+from gateway_play import API, DEAL, KUHN, LEDUC, Player, visited
 
 EVERY_OPPONENT = [
     KUHN,
@@ -316,11 +315,7 @@ def test_whoever_waited_for_a_move_that_failed_is_told_to_read(app: FastAPI) -> 
     """Nothing is built on a move of which nobody knows whether it was stored."""
 
     async def fail() -> None:
-        transport = httpx2.ASGITransport(app)
-        async with (
-            app.router.lifespan_context(app),
-            httpx2.AsyncClient(transport=transport, base_url=BASE) as client,
-        ):
+        async with visited(app) as client:
             created = (await client.post(f"{API}/games", json={"opponent": DEAL})).json()
             headers = {"Authorization": f"Bearer {created['secret']}"}
             path = f"{API}/games/{created['game']['id']}"
@@ -349,11 +344,7 @@ def test_concurrent_moves_of_one_game_are_serialised(app: FastAPI) -> None:
     """Fifty copies of one request, and of rival ones: one move is made, and all agree on it."""
 
     async def race() -> None:
-        transport = httpx2.ASGITransport(app)
-        async with (
-            app.router.lifespan_context(app),
-            httpx2.AsyncClient(transport=transport, base_url=BASE) as client,
-        ):
+        async with visited(app) as client:
             created = (await client.post(f"{API}/games", json={"opponent": DEAL})).json()
             headers = {"Authorization": f"Bearer {created['secret']}"}
             path = f"{API}/games/{created['game']['id']}"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import stat
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from fastapi.testclient import TestClient
-from gateway_play import API, BASE, DEAL, Player, settings
+from gateway_play import API, BASE, DEAL, Player, settings, visited
 from sqlalchemy import event, func, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session as Database
@@ -156,11 +156,7 @@ def test_a_game_that_is_rebuilt_by_two_at_once_has_one_table(
                 slowly.wait(3)
 
     async def play() -> None:
-        transport = httpx2.ASGITransport(app)
-        async with (
-            app.router.lifespan_context(app),
-            httpx2.AsyncClient(transport=transport, base_url=BASE) as client,
-        ):
+        async with visited(app) as client:
             mine = (await client.post(f"{API}/games", json={"opponent": DEAL})).json()
             await client.post(f"{API}/games", json={"opponent": DEAL})  # pushes mine out
             monkeypatch.setattr(tables, "Table", Slow)
@@ -179,3 +175,12 @@ def test_a_game_that_is_rebuilt_by_two_at_once_has_one_table(
             assert (await client.get(path, headers=headers)).json() == moved
 
     asyncio.run(play())
+
+
+def test_the_database_is_its_owners_alone(tmp_path: Path, runs: Path) -> None:
+    database = tmp_path / "new" / "gateway.db"
+    with TestClient(create_app(settings(runs, f"sqlite:///{database}")), base_url=BASE) as client:
+        Player.start(client, DEAL)
+        files = list(database.parent.iterdir())
+        assert database in files
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}

@@ -1,4 +1,4 @@
-"""Write the pictures of docs/gateway.md: `python tests/gateway/screenshots.py`.
+"""Write the pictures of docs/gateway.md: `python tests/browser/screenshots.py`.
 
 Every view, light and dark, of a gateway with runs made for it; the game is played to a moment
 worth showing.

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
 
 REJOINDER = str(Path(sys.executable).with_name("rejoinder"))
+DEALT = str(Path(__file__).with_name("dealt.py"))
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -39,6 +41,17 @@ UNREACHABLE = (
 
 PLAYABLE = "[data-move]:not(:disabled)"
 WAITS_OR_OVER = f".result, {PLAYABLE}"
+
+# What the browser says of requests that are answered so.
+NOT_FOUND, IMPOSSIBLE = "status of 404", "status of 422"
+BROKEN, TAKEN = "status of 500", "status of 503"
+
+PROBLEM = {"title": "Broken", "detail": "the gateway is out of order"}
+SECRET = """
+  const { gameApi } = await import("/js/api.js");
+  const id = JSON.parse(localStorage.getItem("rejoinder.current"));
+  const api = gameApi(id, JSON.parse(localStorage.getItem("rejoinder.games"))[id].secret);
+"""
 
 
 def train(config: str, run: Path, *settings: str) -> None:
@@ -71,7 +84,8 @@ class Gateway:
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        command = [REJOINDER, "gateway", "--runs", str(self.runs), "--port", str(self._port)]
+        command = [sys.executable, DEALT, "gateway", "--runs", str(self.runs)]
+        command += ["--port", str(self._port)]
         command += ["--database", f"sqlite:///{self._database}"]
         unlimited = {"REJOINDER_GATEWAY_RATE": "0", "REJOINDER_GATEWAY_NEW_GAMES": "0"}
         self._process = subprocess.Popen(
@@ -216,3 +230,24 @@ def play_to_the_end(page: Page, most: int = 400) -> list[str]:
             return made
         made.append(click_move(page))
     raise AssertionError(f"not over after {most} moves")
+
+
+def until_owing(page: Page) -> None:
+    """Play, if need be another game, until rent is owed."""
+    for _ in range(10):
+        while page.locator(".result").count() == 0:
+            if page.locator("[data-response=payer]").count():
+                return
+            click_move(page)
+        play_again(page)
+    pytest.fail("ten games without rent")
+
+
+def game_of(page: Page) -> dict[str, Any]:
+    """The game as the gateway tells it, by the secret that the page keeps."""
+    state: dict[str, Any] = page.evaluate(f"async () => {{ {SECRET} return api.state(); }}")
+    return state
+
+
+def table_text(page: Page) -> list[str]:
+    return [page.locator(part).inner_text() for part in (".table", ".history")]

@@ -1,0 +1,55 @@
+"""A browser on a gateway with real runs, for the tests of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browsing import NO_BROWSER, WAIT, Complaints, Gateway, chromium, instant, make_runs
+from playwright.sync_api import Browser, Page, expect
+
+expect.set_options(timeout=WAIT)
+
+
+@pytest.fixture(scope="session")
+def page_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page-runs")
+    make_runs(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def gateway(page_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with Gateway(page_runs, tmp_path_factory.mktemp("page") / "gateway.db") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    try:
+        with chromium() as launched:
+            yield launched
+    except LookupError:
+        pytest.skip(NO_BROWSER)
+
+
+@pytest.fixture
+def page(browser: Browser, gateway: Gateway) -> Iterator[Page]:
+    """A fresh visitor at the instant pace, without animations."""
+    context = browser.new_context(
+        base_url=gateway.address, viewport={"width": 1280, "height": 900}, reduced_motion="reduce"
+    )
+    context.set_default_timeout(WAIT)
+    opened = context.new_page()
+    instant(opened)
+    yield opened
+    context.close()
+
+
+@pytest.fixture(autouse=True)
+def complaints(page: Page) -> Iterator[Complaints]:
+    """No test may leave an error or a warning in the console."""
+    heard = Complaints(page)
+    yield heard
+    assert heard.unexpected() == []
