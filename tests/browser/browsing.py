@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
 
 REJOINDER = str(Path(sys.executable).with_name("rejoinder"))
-DEALT = str(Path(__file__).with_name("dealt.py"))
+DEALING = str(Path(__file__).parents[1] / "dealing.py")
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -84,7 +84,7 @@ class Gateway:
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        command = [sys.executable, DEALT, "gateway", "--runs", str(self.runs)]
+        command = [sys.executable, DEALING, "gateway", "--runs", str(self.runs)]
         command += ["--port", str(self._port)]
         command += ["--database", f"sqlite:///{self._database}"]
         unlimited = {"REJOINDER_GATEWAY_RATE": "0", "REJOINDER_GATEWAY_NEW_GAMES": "0"}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from dealing import dealt_by
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from gateway_play import BASE, make_runs, postgresql, settings
@@ -23,6 +25,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = metafunc.fixturenames
     if "database" in names and ("app" not in names or metafunc.module.__name__ in _ON_BOTH):
         metafunc.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def dealt(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test plays games of its own, the same on every run."""
+    with dealt_by(zlib.crc32(request.node.name.encode())):
+        yield
 
 
 @pytest.fixture(scope="session")
