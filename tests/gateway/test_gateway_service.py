@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,20 @@ def test_the_command_refuses_what_it_cannot_use(tmp_path: Path) -> None:
         assert result.exit_code == 2
         (line,) = result.stderr.splitlines()
         assert named in line
+
+
+@pytest.mark.parametrize("command", ["gateway", "demo"])
+def test_a_port_that_is_taken_is_told_with_what_to_do(tmp_path: Path, command: str) -> None:
+    where = {"gateway": ["--runs", tmp_path / "runs"], "demo": ["--run", tmp_path / "runs/demo"]}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        given = [command, *map(str, where[command]), "--port", port]
+        result = CliRunner().invoke(app, given)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert port in line
+    assert "--port" in line
+    assert not (tmp_path / "runs" / "demo").exists(), "nothing was trained for it"
 
 
 @pytest.mark.slow
