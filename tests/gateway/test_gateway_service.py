@@ -104,6 +104,17 @@ def test_the_page_is_served_with_its_files(client: TestClient) -> None:
     assert client.get("/no-such-file.js").status_code == 404
 
 
+def test_the_api_says_where_to_go_on(client: TestClient) -> None:
+    told = client.get(API).json()
+    assert told == client.get(f"{API}/").json()
+    assert {"openapi", "runs", "games", "status", "page"} <= told["links"].keys()
+    answers = {name: client.get(path).status_code for name, path in told["links"].items()}
+    assert answers.pop("games") == 405  # it takes new ones
+    assert answers.pop("status") in (200, 503)  # kernels may be loading
+    assert set(answers.values()) == {200}
+    assert isinstance(told["limits"]["body_bytes"], int)
+
+
 def test_who_watches_need_not_read(client: TestClient) -> None:
     until = time.monotonic() + 120
     while client.get("/readyz").status_code == 503 and time.monotonic() < until:
