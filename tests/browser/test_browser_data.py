@@ -141,7 +141,8 @@ def test_evaluations_are_measured_by_what_is_at_stake(page: Page) -> None:
         """() => [...document.querySelectorAll('.chart')].some((chart) => {
           const [low, high, mean] = (chart.data ?? []).map(({ y }) => y.at(-1));
           return low < mean && mean < high;
-        })"""
+        })""",
+        timeout=60_000,
     )
     expect(page.locator("figure", has_text="Win rate")).to_have_count(0)
 
