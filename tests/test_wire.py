@@ -141,13 +141,16 @@ def snapshots(draw: st.DrawFn, game: str = "kuhn") -> Snapshot:
 @st.composite
 def matches(draw: st.DrawFn) -> dict[str, Any]:
     low, rate, high = sorted(draw(st.tuples(*[st.floats(0, 1)] * 3)))
+    games = draw(st.integers(2, 10**7))
+    error = {"utility_error": draw(st.floats(0, 1e9))} if games > 2 else {}
     return {
         "win_rate": rate,
         "low": low,
         "high": high,
         "draw_rate": draw(st.floats(0, 1)),
         "mean_utility": draw(st.floats(-1e9, 1e9)),
-        "games": draw(st.integers(2, 10**7)),
+        "games": games,
+        **error,
     }
 
 
@@ -167,6 +170,7 @@ MATCH = {
     "high": 0.75,
     "draw_rate": 0.0,
     "mean_utility": -0.1,
+    "utility_error": 0.05,
     "games": 400,
 }
 
@@ -261,6 +265,7 @@ def assert_valid(message: Message) -> None:
                 assert 0 <= rates["low"] <= rates["win_rate"] <= rates["high"] <= 1
                 assert 0 <= rates["draw_rate"] <= 1
                 assert math.isfinite(rates["mean_utility"])
+                assert 0 <= rates.get("utility_error", 0) < math.inf
         case Refusal():
             assert type(message.snapshot_missing) is bool
 
@@ -321,14 +326,16 @@ def test_a_message_of_another_run_is_refused(kind: str) -> None:
     assert CONFIGS["kuhn"].fingerprint[:12] in said
 
 
-@pytest.mark.parametrize("version", [0, 2, 2**64 - 1, -1])
+@pytest.mark.parametrize("version", [0, 1, WIRE_VERSION + 1, 2**64 - 1, -1])
 def test_another_wire_version_is_refused(version: int) -> None:
     envelope = msgpack.unpackb(codec().encode(sample("lease")))
     envelope[1] = version
     assert "checksum is wrong" in refusal_of(msgpack.packb(envelope))  # damage, for all we know
     _, _, kind, fingerprint, _, body = envelope
     envelope[4] = wire._checksum(version, kind, fingerprint, body)
-    with pytest.raises(ForeignError, match=f"wire version {version}; this side speaks 1"):
+    with pytest.raises(
+        ForeignError, match=f"wire version {version}; this side speaks {WIRE_VERSION}"
+    ):
         codec().decode(msgpack.packb(envelope))
 
 
@@ -363,10 +370,10 @@ def test_a_wrong_envelope_is_refused(place: int, value: Any, reason: str) -> Non
     assert said.isprintable()
 
 
-@pytest.mark.parametrize("won", [0, 1, 10, 19, 20])
-def test_every_result_of_a_real_match_gets_through(won: int) -> None:
+@pytest.mark.parametrize(("won", "games"), [(0, 20), (1, 20), (10, 20), (19, 20), (20, 20), (1, 2)])
+def test_every_result_of_a_real_match_gets_through(won: int, games: int) -> None:
     """Intervals end a rounding error beyond the rate when all games are won or lost."""
-    outcomes = np.array([1.0] * won + [-1.0] * (20 - won))
+    outcomes = np.array([1.0] * won + [-1.0] * (games - won))
     result = plain_result(_summary(outcomes))
     message = Evaluation(SnapshotId(20, bytes(32)), "worker", {"random": result})
     assert codec().decode(codec().encode(message)) == message

@@ -211,8 +211,8 @@ class Grafana:
                 f"--token: its service account may not write {what} ({said}); "
                 "data sources need the role Admin"
             )
-        if status == 404:
-            return GrafanaRefused(
+        if status in (404, 405):  # every Grafana that we know has it
+            return GrafanaUnusable(
                 f"{self.url}: there is no API for {what} ({said}); "
                 "is the path right, and is this Grafana 9 or newer?"
             )

@@ -41,17 +41,23 @@ class _LineNowAndThen:
         now = time.monotonic()
         if now - self._told >= _SECONDS:
             self._told = now
-            self._output.say(line(status))
+            say = self._output.say_once if _idle(status) else self._output.say
+            say(line(status))
 
 
 def line(status: Status) -> str:
     """One status on one line."""
-    if not status["workers"] and status["state"] not in OVER:
+    if _idle(status):
         return f"{status['games']:,} of {status['target']:,} games, {_workers(status, '')}"
     return (
         f"{status['games']:,} of {status['target']:,} games, {_rate(status)}, {_left(status)}, "
         f"{_figures(status)}, {_count(len(status['workers']), 'worker')}, {status['state']}"
     )
+
+
+def _idle(status: Status) -> bool:
+    """Nobody plays, so nothing moves."""
+    return not status["workers"] and status["state"] not in OVER
 
 
 def panel(title: str, status: Status) -> RenderableType:

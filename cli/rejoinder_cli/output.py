@@ -31,10 +31,17 @@ class Output:
         self._as_json = as_json
         self.console = Console(stderr=as_json, highlight=False, soft_wrap=True)
         self._warnings = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._said: set[str] = set()
 
     def say(self, text: str) -> None:
         """A line for people, plain: nothing in it is markup."""
         self.console.print(text, markup=False)
+
+    def say_once(self, text: str) -> None:
+        """A line for people, unless it was said before."""
+        if text not in self._said:
+            self._said.add(text)
+            self.say(text)
 
     def warn(self, text: str) -> None:
         self._warnings.print(f"warning: {text}", style="yellow", markup=False)

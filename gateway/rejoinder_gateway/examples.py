@@ -28,7 +28,17 @@ def install(app: FastAPI) -> None:
 
 _FINGERPRINT = "bf0e8cf086fc88b5d369ab12029cc70843f2219638311d7810d4b09b97c46624"
 _DIGEST = "5cc918a7a0e75b16ac21ae81012a9e3b40716e1b03045ecefe3bee9872dbcd0b"
-_WIN_RATES = {"random": {"win_rate": 0.55, "draw_rate": 0.0, "low": 0.51, "high": 0.59}}
+_WIN_RATES = {
+    "random": {
+        "win_rate": 0.55,
+        "low": 0.51,
+        "high": 0.59,
+        "draw_rate": 0.0,
+        "mean_utility": 0.21,
+        "utility_error": 0.12,
+        "games": 400,
+    }
+}
 
 # Runs
 
@@ -90,6 +100,35 @@ _INFOSET: Json = {
 _INFOSETS: Json = {"total": 12, "offset": 0, "limit": 1, "infosets": [_INFOSET]}
 _POLICY_FILE: Json = {"games": 4000, "digest": _DIGEST, "infosets": [_INFOSET]}
 _LOOKUP: Json = {"state": {"card": [2, 0], "moves": [0, 0, 0], "n_moves": 0, "first": 0}}
+_LOOKUP_DEAL: Json = {  # of deal-medium: seat 1 owes 1, and may say no or give a property
+    "state": {
+        "hand": [[0, 2, 1, 1, 0, 0, 0, 0, 0, 1, 0], [0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 1]],
+        "bank": [[0, 0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0]],
+        "properties": [[1, 0, 1], [1, 0, 1]],
+        "deck": [8, 7, 7, 9, 0, 8, 0, 9, 10, 7, 2],
+        "discard": [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0],
+        "hand_count": [5, 5],
+        "deck_count": 67,
+        "mover": 1,
+        "winner": -1,
+        "streak_player": 0,
+        "streak_index": 1,
+        "turn": 5,
+        "due": 0,
+        "receiver": 0,
+        "hands_dealt": 2,
+        "owed": 1,
+        "paid": 0,
+        "initiating": 9,
+        "n_responses": 0,
+        "responses": [0, 0, 0, 0, 0, 0, 0, 0],
+        "sets_needed": 2,
+        "hand_size": 5,
+        "draw": 2,
+        "streak": 2,
+        "turn_cap": 250,
+    }
+}
 _FOUND: Json = {"to_move": 0, "known": True, "infoset": _INFOSET}
 
 # Play
@@ -230,6 +269,7 @@ _RESULTS: Json = {
 _ABOUT: Json = {
     "name": "rejoinder",
     "version": "0.1.0",
+    "links": {"openapi": "/api/v1/openapi.json", "runs": "/api/v1/runs", "page": "/"},
     "games": ["deal-medium", "kuhn", "leduc"],
     "limits": {"body_bytes": 65_536, "requests_per_second": 100, "your_games_under_way": 500},
 }
@@ -256,7 +296,7 @@ EXAMPLES: dict[str, list[Json]] = {  # by model
     "Infoset": [_INFOSET],
     "InfosetPage": [_INFOSETS],
     "PolicyFile": [_POLICY_FILE],
-    "Lookup": [_LOOKUP],
+    "Lookup": [_LOOKUP, _LOOKUP_DEAL],
     "Found": [_FOUND],
     "NewGame": [_NEW_GAME, _NEW_GAME_AGAINST_A_RUN],
     "Move": [_MOVE],

@@ -11,10 +11,12 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic_core import to_json
 
-from rejoinder_gateway.schemas import LARGEST, Count
+from rejoinder_gateway.schemas import LARGEST, Count, Figure, whole
 
 # What is told of a worker; its machine and its name are nobody's business.
 _WORKER_FIELDS = ("games", "leases", "evaluations", "busy_seconds", "up_seconds")
+
+_COUNTS = ("updates",)  # of an evaluation: by quantile
 
 
 def _tellable(value: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +49,7 @@ class Said(_Written):
     workers: dict[str, Any] = {}
 
     @property
-    def figures(self) -> list[dict[str, float]]:
+    def figures(self) -> list[dict[str, Figure]]:
         """Of each worker; it may have said anything."""
         return [_figures(about) for about in self.workers.values()]
 
@@ -74,12 +76,17 @@ class Record(_Written):
 
 
 def record(written: dict[str, Any]) -> dict[str, Any]:
-    """An evaluation as it was written, if it can be told."""
+    """An evaluation as it was written, if it can be told; counts are whole numbers."""
     Record.model_validate(written)
-    return _tellable(written)
+    counts = {
+        name: {key: whole(value) for key, value in written[name].items()}
+        for name in _COUNTS
+        if isinstance(written.get(name), dict)
+    }
+    return _tellable(written | counts)
 
 
-def _figures(about: Any) -> dict[str, float]:
+def _figures(about: Any) -> dict[str, Figure]:
     told = about if isinstance(about, dict) else {}
     return {f: told[f] for f in _WORKER_FIELDS if _is_figure(told.get(f))}
 

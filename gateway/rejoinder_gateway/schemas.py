@@ -18,16 +18,17 @@ from pydantic import (
 )
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """JSON does not tell 3.0 from 3."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+Figure = int | float  # a count stays whole
 Name = Annotated[StrictStr, Field(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f/\\]+$")]
 LARGEST = 2**53 - 1  # whole numbers that every JSON reader takes
 # The limits come before the validator: after it they would not be in the OpenAPI document.
-Count = Annotated[StrictInt, Field(ge=0, le=LARGEST), BeforeValidator(_whole)]
-MoveNumber = Annotated[StrictInt, Field(ge=0, le=1000), BeforeValidator(_whole)]
+Count = Annotated[StrictInt, Field(ge=0, le=LARGEST), BeforeValidator(whole)]
+MoveNumber = Annotated[StrictInt, Field(ge=0, le=1000), BeforeValidator(whole)]
 
 
 class _Given(BaseModel):
@@ -57,7 +58,7 @@ class RunSummary(BaseModel):
     mer: float | None
     win_rates: dict[str, Any]
     infosets: int | None
-    workers: list[dict[str, float]]
+    workers: list[dict[str, Figure]]
     snapshots: list[int]
     checkpointed: float | None = Field(
         description="When the newest checkpoint was written, in seconds since 1970."
@@ -106,8 +107,11 @@ class Infoset(BaseModel):
     identifier: str
     key: str
     description: dict[str, Any]
-    visits: int
-    reach: float
+    visits: int = Field(description="Updates in training.")
+    reach: float = Field(
+        description="The sum, over the updates, of the probability that chance and the moves of "
+        "the others lead here; MER weights by it."
+    )
     actions: list[InfosetAction]
     snapshot: int
 
@@ -312,8 +316,9 @@ class Readiness(BaseModel):
 class About(BaseModel):
     name: str
     version: str
+    links: dict[str, str] = Field(description="Paths on this server.")
     games: list[str]
-    limits: dict[str, float]
+    limits: dict[str, Figure]
 
 
 class Configuration(BaseModel):

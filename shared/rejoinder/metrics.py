@@ -7,6 +7,7 @@ the figures are a function of (run config, learner's state, game index).
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any
 
 import numpy as np
@@ -71,12 +72,14 @@ def evaluation_seed(seed: int, games: int) -> int:
 
 
 def plain_result(result: MatchResult) -> dict[str, Any]:
-    """A match result as JSON has it."""
+    """A match result as JSON has it; one pair of games tells nothing of the error."""
+    several = math.isfinite(result.utility_error)
     return {
         "win_rate": result.win_rate,
         "low": result.low,
         "high": result.high,
         "draw_rate": result.draws / result.games,
         "mean_utility": result.mean_utility,
+        **({"utility_error": result.utility_error} if several else {}),
         "games": result.games,
     }

@@ -33,7 +33,7 @@ from rejoinder.config import MAX_GAMES, Learning
 from rejoinder.ledger import SnapshotId
 
 MAGIC = "rejoinder"
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 MAX_LEASE = 100_000  # games in one lease or one message of deltas
 HASH_BYTES = 32
 _CHECKSUM_BYTES = 16
@@ -241,6 +241,8 @@ class Codec:
         for opponent, values in fields.table("win_rates"):
             match = _Fields(f"match against {_short(opponent)}", values)
             figures: dict[str, Any] = {"games": match.integer("games", 2, 10**7)}
+            if figures["games"] > 2:  # of one pair there is none
+                figures["utility_error"] = match.number("utility_error", 0.0, 1e9)
             for name in _RATE_FIELDS:
                 figures[name] = match.number(name, -1e9 if name == "mean_utility" else 0.0, 1e9)
             match.nothing_left()

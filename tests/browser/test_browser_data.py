@@ -93,7 +93,10 @@ def test_infosets_can_be_told_apart(page: Page) -> None:
     rows = page.locator(".infoset")
     assert len({text.split("update")[0] for text in rows.all_inner_texts()}) == rows.count() == 12
     page.goto("/#/policy/paper")
-    expect(page.locator(".infoset__title").first).to_have_text(re.compile(r"Seat \d, play \d"))
+    titles = page.locator(".infoset__title")
+    expect(titles.first).to_have_text(re.compile(r"Seat \d, play \d: .*pass"))
+    assert len(set(titles.all_inner_texts())) == titles.count() > 10
+    expect(page.locator(".detail")).to_contain_text("Reach: the probability that chance")
     assert "0, 0, 0" not in page.locator(".browse").inner_text()
 
 
@@ -132,7 +135,15 @@ def test_evaluations_are_measured_by_what_is_at_stake(page: Page) -> None:
     expect(page.locator(".run", has_text="kuhn")).to_contain_text("Mean utility")
     expect(page.locator(".run", has_text="paper")).to_contain_text("Win rate")
     page.goto("/#/training/leduc")
-    expect(page.locator("figure", has_text="Mean utility")).to_contain_text("a game against random")
+    chart = page.locator("figure", has_text="Mean utility")
+    expect(chart).to_contain_text(re.compile(r"[+−]\d\.\d\d ± \d\.\d\d a game against random"))
+    page.wait_for_function(
+        """() => [...document.querySelectorAll('.chart')].some((chart) => {
+          const [low, high, mean] = (chart.data ?? []).map(({ y }) => y.at(-1));
+          return low < mean && mean < high;
+        })""",
+        timeout=60_000,
+    )
     expect(page.locator("figure", has_text="Win rate")).to_have_count(0)
 
 

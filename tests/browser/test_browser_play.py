@@ -256,6 +256,21 @@ def test_a_resigned_game_asks_for_nothing_any_more(page: Page) -> None:
     expect(page.locator(f"[data-response], .turn--mine, .table {PLAYABLE}")).to_have_count(0)
 
 
+def test_on_a_phone_the_result_of_a_resigned_game_comes_into_sight(page: Page) -> None:
+    """Also once the agent's hand is shown, which makes the table longer."""
+    page.set_viewport_size({"width": 360, "height": 640})
+    page.goto("/")
+    new_game(page, opponent="run:paper")
+    page.locator(".side--own").scroll_into_view_if_needed()
+    page.click("#resign")
+    page.click("#resign-now")
+    expect(page.locator("#result")).to_be_focused()
+    expect(page.locator(".table")).to_contain_text("The agent's hand is shown above.")
+    expect(page.locator("#result")).to_be_in_viewport(ratio=1)
+    expect(page.locator("#again")).to_be_in_viewport(ratio=1)
+    expect(page.locator("#result")).to_be_focused()
+
+
 def test_an_open_game_warns_and_shows_the_agents_decisions(page: Page) -> None:
     page.goto("/")
     page.click("#new-game")

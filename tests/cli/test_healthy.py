@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from runtime import kuhn
 
 from rejoinder.telemetry import LEARNER_JOB, WORKER_JOB, Exposure, exposed, new_registry
+from rejoinder_gateway.telemetry import Telemetry
 from rejoinder_learner.telemetry import LearnerMetrics
 from rejoinder_worker.telemetry import WorkerMetrics
 
@@ -64,6 +65,9 @@ def test_nobody_and_somebody_else_are_not_healthy() -> None:
     assert told.exit_code == 1
     assert "does not answer" in told.stderr
     assert "neither a learner's nor a worker's" in verdict(new_registry(), 120)
+    told_of_a_gateway = verdict(Telemetry().registry, 120)
+    assert "is a gateway's" in told_of_a_gateway
+    assert "/readyz" in told_of_a_gateway
 
 
 def test_it_asks_where_the_process_listens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,4 +78,6 @@ def test_it_asks_where_the_process_listens(monkeypatch: pytest.MonkeyPatch) -> N
     with exposed(metrics.registry, Exposure(port, "0.0.0.0"), WORKER_JOB, "here"):
         assert run("healthy").exit_code == 0
     monkeypatch.delenv("REJOINDER_METRICS_PORT")
-    assert "--metrics-port: where the process serves its metrics" in refused("healthy")
+    line = refused("healthy")
+    assert "--metrics-port: give the one that the learner or worker was started with" in line
+    assert "REJOINDER_METRICS_PORT" in line

@@ -173,6 +173,27 @@ def test_up_starts_everything_and_lets_workers_join(
     worker.process.kill()
 
 
+def test_workers_that_joined_an_up_end_some_time_after_it(
+    tmp_path: Path, start: Callable[..., Started]
+) -> None:
+    """Its server is gone for good; one of them was at work, the other waited for another run."""
+    path = tmp_path / "run"
+    everything = start(
+        "up", *TINY, "--games", "100000", "--run", path, "--workers", "0", "--no-gateway"
+    )
+    url = until(lambda: said(path, "redis"))
+    joining = ["worker", "--redis", url, "--give-up-after", "0.5", "--run-id"]
+    workers = [start(*joining, RunDir.open(path).id), start(*joining, "another")]
+    until(lambda: games_of(path) > 20)
+    everything.process.kill()
+    for worker in workers:
+        code, _, err = worker.finish()
+        assert code == 4
+        assert (
+            f"rejoinder: the server at {url} has been away for 0.5 seconds" in err.splitlines()[-1]
+        )
+
+
 @pytest.mark.slow
 def test_up_serves_the_run_also_when_it_is_finished(
     tmp_path: Path, start: Callable[..., Started]
@@ -180,16 +201,21 @@ def test_up_serves_the_run_also_when_it_is_finished(
     path = tmp_path / "runs" / "mine"
     arguments = ["--games", "300", "--run", path, "--workers", "1", "--port", "0"]
     everything = start("up", *TINY, *arguments, PYTHONUNBUFFERED="1")
-    assert everything.process.stdout
-    address = ""
-    while not address:
-        line = everything.process.stdout.readline()
-        assert line, "it ended"
-        address = line.partition("the page and the API: ")[2].strip()
+    output = everything.process.stdout
+    assert output
+
+    def line_with(text: str) -> str:
+        while text not in (line := output.readline()):
+            assert line, "it ended"
+        return line
+
+    address = line_with("the page and the API: ").split()[-1]
     until(lambda: run_of(address, "mine").get("state") == "finished", 60)
     assert run_of(address, "mine")["games"] == 300
+    line_with("finished; the page stays")
     everything.process.send_signal(signal.SIGINT)
-    assert everything.finish()[0] == 0
+    code, _, err = everything.finish()
+    assert (code, err) == (0, "stopping; once more ends at once\n"), "no game is under way"
 
 
 def run_of(address: str, name: str) -> dict[str, Any]:

@@ -52,6 +52,7 @@ WINDOW = 5.0  # seconds over which games are counted
 CORES = len(os.sched_getaffinity(0))
 CHANGES = {  # of deploy/compose, and what they need in .env
     "redis-tls": {"REDIS_CERTIFICATES": "/certificates"},
+    "redis-published": {"REDIS_ADDRESS": "10.0.0.5"},
     "redis-elsewhere": {"REDIS_URL": "rediss://rejoinder:secret@redis.example.org:6379/0"},
 }
 SETTINGS = {"games": "1000000", "checkpoint_every": "200", "eval_every": "0", "batch": "60"}
@@ -144,6 +145,18 @@ def test_the_bus_can_be_reached(change: str | None) -> None:
     assert ("redis" in services) == (change != "redis-elsewhere")
 
 
+def test_the_bus_is_published_at_the_given_address_with_tls() -> None:
+    changes = ("redis-tls", "redis-published")
+    given = {key: value for name in changes for key, value in CHANGES[name].items()}
+    made = load(SECRETS | given, *changes)
+    redis = made["services"]["redis"]
+    assert redis["ports"] == ["10.0.0.5:6379:6379"]
+    assert "REDIS_CERTIFICATES" in redis["environment"]
+    assert any(not (made["networks"][name] or {}).get("internal") for name in redis["networks"])
+    with pytest.raises(Missing, match="REDIS_ADDRESS"):
+        load(SECRETS | CHANGES["redis-tls"], *changes)
+
+
 def test_everybody_has_the_certificates_he_needs() -> None:
     services = load(SECRETS | CHANGES["redis-tls"], "redis-tls")["services"]
     mounted = {
@@ -167,7 +180,7 @@ def test_the_example_has_every_variable_and_no_secret() -> None:
     used = {v for f in files for v in re.findall(r"\$\{(\w+)", f.read_text("utf-8"))}
     assert set(told) == used | {"COMPOSE_FILE"}
     for name in CHANGES:
-        assert f"\n#COMPOSE_FILE=compose.yaml:deploy/compose/{name}.yaml\n" in example
+        assert re.search(rf"\n#COMPOSE_FILE=compose.yaml:\S*deploy/compose/{name}.yaml\n", example)
     assert all(told[name] == "" for name in SECRETS)
     ignored = (ROOT / ".gitignore").read_text("utf-8").split()
     assert ".env" in ignored

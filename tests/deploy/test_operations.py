@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,41 @@ def test_the_recipe_makes_a_rule_object() -> None:
     release = yaml.safe_load((ROOT / "deploy/k8s/components/monitoring/release.yaml").read_text())
     assert made["metadata"]["labels"] == release[0]["value"]
     assert made["spec"] == yaml.safe_load(RULES.read_text("utf-8"))
+
+
+def test_prometheus_takes_the_alertmanager_and_that_what_it_is_told(tmp_path: Path) -> None:
+    """The recipe fits the files it goes with; Prometheus's own tools look at it where they are."""
+    chapter = PAGE.partition("\n## Alerts\n")[2].partition("\n### ")[0]
+    alerting, change, manager = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", chapter, re.S))
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text("utf-8"))
+    assert not alerting.keys() & config.keys()
+    (targets,) = alerting["alerting"]["alertmanagers"][0]["static_configs"]
+    (service,) = change["services"]
+    assert targets["targets"] == [f"{service}:9093"]
+    made = load(SECRETS)
+    alertmanager = change["services"][service]
+    assert set(alertmanager["networks"]) & set(made["services"]["prometheus"]["networks"])
+    assert set(alertmanager["networks"]) <= made["networks"].keys()
+    assert alertmanager["ports"] == ["127.0.0.1:9093:9093"]
+    receivers = {receiver["name"] for receiver in manager["receivers"]}
+    routes = [manager["route"], *manager["route"]["routes"]]
+    assert {route["receiver"] for route in routes} == receivers
+    (tmp_path / "rules.yml").write_bytes(RULES.read_bytes())
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config | alerting), "utf-8")
+    (tmp_path / "alertmanager.yml").write_text(yaml.safe_dump(manager), "utf-8")
+    for tool, command, file in (
+        ("promtool", ("check", "config"), "prometheus.yml"),
+        ("amtool", ("check-config",), "alertmanager.yml"),
+    ):
+        if shutil.which(tool):
+            checked = [tool, *command, file]
+            told = subprocess.run(checked, cwd=tmp_path, capture_output=True, text=True)
+            assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_every_secret_can_be_changed() -> None:
+    chapter = PAGE.partition("\n## Changing secrets\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)`", chapter, re.MULTILINE)) == {*SECRETS, "REDIS_URL"}
 
 
 def test_the_user_of_the_bus_is_the_one_described() -> None:

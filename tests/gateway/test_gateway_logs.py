@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import random
 import shutil
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from gateway_play import (
     settings,
     visited,
 )
+from runtime import eventually
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session as Database
 
@@ -383,6 +387,57 @@ def test_kill_9_loses_no_acknowledged_move(runs: Path, database: str) -> None:
             assert player.game["over"]
         assert gateway.stop() == 0
     _agents_played_by_their_streams(runs, database, players)
+
+
+@pytest.mark.slow
+def test_a_move_that_was_stored_and_never_answered_is_made_once(runs: Path, database: str) -> None:
+    """The process is killed once the move is in the database; its player has read no answer."""
+    store = Store(settings(runs, database).database_url)
+
+    def stored() -> list[tuple[int, int, int]]:
+        with Database(store.engine) as db:
+            return [(row.number, row.actor, row.move) for row in _read(db, player.id)[1]]
+
+    with contextlib.closing(store), gateway_process(runs, database) as gateway:
+        player = Player.start(gateway.client, {"run": "deal"}, first="you")
+        number, before = player.game["move_number"], stored()
+        legal = [move["name"] for move in player.game["legal"]]
+        body = {"move_number": number, "move": legal[0]}
+        with _unanswered(gateway, player, body):
+            assert eventually(lambda: len(stored()) > len(before), 60)
+            gateway.kill()
+        written = stored()
+        assert written[: len(before)] == before
+        assert sum(actor == player.game["seat"] for _, actor, _ in written[len(before) :]) == 1
+        gateway.start()
+        player.client = gateway.client
+        told = player.get().json()
+        assert told["move_number"] == len(written)
+        again = [player.post("/moves", body) for _ in range(2)]
+        assert [answer.status_code for answer in again] == [200, 200]
+        assert again[0].json() == again[1].json()
+        assert again[0].json()["game"] == told
+        assert [e["actor"] for e in again[0].json()["events"]].count(player.game["seat"]) == 1
+        other = player.post("/moves", {"move_number": number, "move": legal[1]})
+        assert (other.status_code, other.json()["move_number"]) == (409, len(written))
+        assert stored() == written, "nothing was made twice"
+
+
+@contextlib.contextmanager
+def _unanswered(gateway: GatewayProcess, player: Player, body: dict[str, Any]) -> Iterator[None]:
+    """A move on its way over a connection that nobody reads from."""
+    text = json.dumps(body)
+    head = [
+        f"POST {API}/games/{player.id}/moves HTTP/1.1",
+        "Host: 127.0.0.1",
+        f"Authorization: Bearer {player.secret}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(text)}",
+    ]
+    port = int(gateway.address.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall("\r\n".join([*head, "", text]).encode())
+        yield
 
 
 def _restart_in_mid_move(gateway: GatewayProcess, players: list[Player], chance: Any) -> None:

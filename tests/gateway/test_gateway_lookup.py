@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from gateway_play import API
 
@@ -103,6 +104,20 @@ def test_a_state_that_cannot_be_is_refused_naming_the_field(
     assert answer.status_code == 422
     assert answer.json()["field"] == field
     assert answer.json()["detail"].startswith(field)
+
+
+def test_the_examples_of_the_document_can_be_looked_up(app: FastAPI, client: TestClient) -> None:
+    examples = app.openapi()["components"]["schemas"]["Lookup"]["examples"]
+    found = [
+        ask(client, run, e["state"]) for run, e in zip(("kuhn", "deal"), examples, strict=True)
+    ]
+    assert [answer.status_code for answer in found] == [200, 200]
+    owing = found[1].json()
+    assert owing["to_move"] == 1
+    assert [action["name"] for action in owing["infoset"]["actions"]] == [
+        "JUST_SAY_NO",
+        "GIVE_OPPONENT_PROPERTY",
+    ]
 
 
 def test_finished_games_and_strange_bodies_are_refused(client: TestClient) -> None:

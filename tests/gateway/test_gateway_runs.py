@@ -62,6 +62,9 @@ def test_a_run_tells_its_config_digest_and_history(client: TestClient, runs: Pat
     assert snapshots[-1]["digest"] == told["digest"]
     records = client.get(f"{API}/runs/leduc/history").json()["records"]
     assert records == directory.metrics()
+    assert isinstance(records[-1]["updates"]["max"], int)
+    rates = records[-1]["win_rates"]["random"]
+    assert (type(rates["games"]), rates["utility_error"] > 0) == (int, True)
     assert client.get(f"{API}/runs/leduc/history?after=20").json()["records"] == records[1:]
 
 
@@ -446,11 +449,9 @@ def test_nothing_tells_where_a_run_is_trained(
     machine = {platform.platform(), platform.node(), run.sessions()[0]["cpu"]}
     app = create_app(settings(folder, f"sqlite:///{tmp_path / 'games.db'}"))
     with TestClient(app, base_url=BASE) as client:
-        assert client.get(f"{API}/runs/kuhn").json()["workers"] == [
-            {"games": 7, "leases": 1, "busy_seconds": 0.5},
-            {},
-            {},
-        ]
+        told = client.get(f"{API}/runs/kuhn").json()["workers"]
+        assert told == [{"games": 7, "leases": 1, "busy_seconds": 0.5}, {}, {}]
+        assert type(told[0]["games"]) is int
         paths = ["", "/kuhn", "/kuhn/history", "/kuhn/snapshots", "/kuhn/policy", "/none"]
         for path in (*(f"{API}/runs{path}" for path in paths), f"{API}/", "/metrics", "/readyz"):
             text = client.get(path).text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,17 @@ def test_the_page_is_served_with_its_files(client: TestClient) -> None:
     assert client.get("/no-such-file.js").status_code == 404
 
 
+def test_the_api_says_where_to_go_on(client: TestClient) -> None:
+    told = client.get(API).json()
+    assert told == client.get(f"{API}/").json()
+    assert {"openapi", "runs", "games", "status", "page"} <= told["links"].keys()
+    answers = {name: client.get(path).status_code for name, path in told["links"].items()}
+    assert answers.pop("games") == 405  # it takes new ones
+    assert answers.pop("status") in (200, 503)  # kernels may be loading
+    assert set(answers.values()) == {200}
+    assert isinstance(told["limits"]["body_bytes"], int)
+
+
 def test_who_watches_need_not_read(client: TestClient) -> None:
     until = time.monotonic() + 120
     while client.get("/readyz").status_code == 503 and time.monotonic() < until:
@@ -154,6 +166,20 @@ def test_the_command_refuses_what_it_cannot_use(tmp_path: Path) -> None:
         assert result.exit_code == 2
         (line,) = result.stderr.splitlines()
         assert named in line
+
+
+@pytest.mark.parametrize("command", ["gateway", "demo"])
+def test_a_port_that_is_taken_is_told_with_what_to_do(tmp_path: Path, command: str) -> None:
+    where = {"gateway": ["--runs", tmp_path / "runs"], "demo": ["--run", tmp_path / "runs/demo"]}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        given = [command, *map(str, where[command]), "--port", port]
+        result = CliRunner().invoke(app, given)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert port in line
+    assert "--port" in line
+    assert not (tmp_path / "runs" / "demo").exists(), "nothing was trained for it"
 
 
 @pytest.mark.slow

@@ -168,6 +168,7 @@ def test_what_an_evaluation_says(tmp_path: Path) -> None:
     for rate in record["win_rates"].values():
         assert 0 <= rate["low"] <= rate["win_rate"] <= rate["high"] <= 1
         assert rate["games"] == 100
+        assert 0 < rate["utility_error"] < 1
 
 
 def test_other_kernels_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

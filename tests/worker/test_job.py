@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import redis
 from rq import SimpleWorker
+from rq.exceptions import DequeueTimeout, StopRequested
 from rq.queue import Queue
 from runtime import kuhn
 
 from rejoinder.actor import Actor
 from rejoinder.bus import Bus, Order, Packed
-from rejoinder.bus.connection import connect
+from rejoinder.bus.connection import BusError, connect
 from rejoinder.bus.server import EmbeddedServer
 from rejoinder.config import RunConfig
 from rejoinder.jit import KERNEL_VERSION
@@ -24,9 +27,10 @@ from rejoinder.wire import Codec, Deltas, Evaluation, EvaluationLease, Lease, Re
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner
 from rejoinder_worker.job import ForeignLease, Player, take_lease
-from rejoinder_worker.main import LeaseWorker
+from rejoinder_worker.main import LeaseWorker, Server
 
 _numbers = itertools.count()
+FOR_EVER = Server("redis://nowhere", math.inf)
 
 
 class Bench:
@@ -150,7 +154,7 @@ def test_a_lease_costs_less_than_a_quarter_of_a_job_of_rq(
         def take_leases(count: int) -> int:
             names = [f"{bench.bus.run}_{n}" for n in range(count)]
             bench.bus.enqueue([Order(name, lease, "a lease") for name in names])
-            return commands(client, LeaseWorker(bench.player, print))
+            return commands(client, LeaseWorker(bench.player, FOR_EVER, print))
 
         def do_jobs(count: int) -> int:
             for _ in range(count):
@@ -167,3 +171,47 @@ def commands(client: Any, worker: SimpleWorker) -> int:
     client.config_resetstat()
     assert worker.work(burst=True, logging_level="CRITICAL")
     return sum(command["calls"] for command in client.info("commandstats").values())
+
+
+class Clock:
+    """Time that passes only where the code sleeps, or a test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "sleep", self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_server_that_answers_in_between_has_not_been_away_all_the_time(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if it has no lease for long: only one long absence makes a worker give up."""
+    worker = LeaseWorker(bench.player, Server("redis://user:secret@host", 60), lambda _: None)
+    clock = Clock(monkeypatch)
+    answers: Iterator[Exception] = iter(
+        [redis.ConnectionError("gone"), DequeueTimeout()] * 3
+        + [redis.ConnectionError("gone")] * 999
+    )
+    asked: list[float] = []
+
+    def dequeue(*_: Any, **__: Any) -> Any:
+        answer = next(answers)
+        clock.now += 40 if isinstance(answer, DequeueTimeout) else 0
+        asked.append(clock.now)
+        raise answer
+
+    monkeypatch.setattr(Queue, "dequeue_any", dequeue)
+    with pytest.raises(StopRequested):
+        worker.dequeue_job_and_maintain_ttl(None)
+    assert asked[-1] - asked[0] > 3 * 40 + 60
+    assert isinstance(worker._failure, BusError)
+    assert worker._failure.exit_code == 4
+    assert "redis://host has been away for 60 seconds" in str(worker._failure)
+
+
+def test_a_worker_may_wait_for_ever() -> None:
+    pause = FOR_EVER.backoff(lambda _: None)
+    assert all(pause.wait(redis.ConnectionError("gone")) for _ in range(3))

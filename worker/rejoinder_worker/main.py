@@ -5,17 +5,20 @@ serve
   warm up           compile or load the kernels, before the first lease
   work              take leases as they come (see `job`), say so once a second
   when Redis goes   back off, with jitter, and go on; nothing is lost, the learner leases again
+                    gone for long: give up, whoever had started it has ended
   when told to stop finish the lease under way and leave
 """
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rq import SimpleWorker
@@ -25,7 +28,7 @@ from rq.queue import Queue
 from rq.worker.base import WorkerStatus
 
 from rejoinder.bus import Bus, Packed, runs
-from rejoinder.bus.connection import LOST, Backoff, connect, shown
+from rejoinder.bus.connection import LOST, Backoff, BusError, connect, refuses, shown
 from rejoinder.config import ConfigError, make_config
 from rejoinder.jit import KERNEL_VERSION
 from rejoinder.telemetry import NOWHERE, WORKER_JOB, Exposure, exposed
@@ -35,6 +38,7 @@ from rejoinder_worker.telemetry import WorkerMetrics
 
 Report = Callable[[str], None]
 
+PATIENCE = 600.0  # seconds that a lost server may stay away
 BEAT = 1.0  # seconds between two signs of life
 _POLL = 0.2  # seconds between two looks for a run
 _DEQUEUE = 2  # seconds that a worker waits for a lease before it looks around
@@ -51,6 +55,26 @@ class WorkerStopped(Exception):
     """Somebody asked the worker to stop."""
 
 
+@dataclass(frozen=True)
+class Server:
+    """Where the leases are, and how long a worker waits for it."""
+
+    url: str
+    patience: float  # seconds
+
+    def backoff(self, report: Report) -> Backoff:
+        return Backoff(report, self.patience)
+
+    def given_up(self, error: BaseException) -> Exception:
+        """Why it is tried no more, after its last error."""
+        where = f"the server at {shown(self.url)}"
+        if refuses(error):
+            return WorkerRefused(f"{where} refuses us: {error}")
+        return BusError(
+            f"{where} has been away for {self.patience:g} seconds, so the worker gives up: {error}"
+        )
+
+
 def serve(
     url: str,
     *,
@@ -58,15 +82,20 @@ def serve(
     name: str | None = None,
     report: Report = print,
     exposure: Exposure = NOWHERE,
+    patience: float = PATIENCE,
 ) -> None:
-    """Work until stopped, or, if a run was named, until that run is finished."""
+    """Work until stopped, or, if a run was named, until that run is finished.
+
+    A server that stays away for longer than `patience` is given up; 0: never.
+    """
+    server = Server(url, patience or math.inf)
     name = name or f"{socket.gethostname()}-{os.getpid()}"
     metrics = WorkerMetrics()
     stop_on_signals()
     try:
         with exposed(metrics.registry, exposure, WORKER_JOB, name):
             while True:
-                _work_on_a_run(url, run, name, report, metrics)
+                _work_on_a_run(server, run, name, report, metrics)
                 if run is not None:
                     return
     except WorkerStopped:
@@ -74,14 +103,14 @@ def serve(
 
 
 def _work_on_a_run(
-    url: str, run: str | None, name: str, report: Report, metrics: WorkerMetrics
+    server: Server, run: str | None, name: str, report: Report, metrics: WorkerMetrics
 ) -> None:
     stop_on_signals()  # RQ has taken them over for the run before
     metrics.wait()
-    player = _find_work(url, run, name, report, metrics)
+    player = _find_work(server, run, name, report, metrics)
     warm_up_player(player.config)
     report(f"worker {name} works on {player.bus.run}")
-    if not LeaseWorker(player, report, stays=run is not None).serve():
+    if not LeaseWorker(player, server, report, stays=run is not None).serve():
         raise WorkerStopped
     report(f"{player.bus.run} has no more work; {player.games:,} games were played here")
 
@@ -95,11 +124,11 @@ def stop_on_signals() -> None:
 
 
 def _find_work(
-    url: str, wanted: str | None, name: str, report: Report, metrics: WorkerMetrics
+    server: Server, wanted: str | None, name: str, report: Report, metrics: WorkerMetrics
 ) -> Player:
     """The run that was asked for, or any that has a learner and that this worker is fit for."""
-    client = connect(url)
-    pause, said = Backoff(report), set[str]()
+    client = connect(server.url)
+    pause, said = server.backoff(report), set[str]()
     while True:
         metrics.step()
         try:
@@ -117,8 +146,8 @@ def _find_work(
             pause.reset()
         except LOST as error:
             if not pause.wait(error):
-                raise WorkerRefused(f"the server at {shown(url)} refuses us: {error}") from None
-        _say_once(f"waiting for {wanted or 'a run'} on {shown(url)}", said, report)
+                raise server.given_up(error) from None
+        _say_once(f"waiting for {wanted or 'a run'} on {shown(server.url)}", said, report)
         time.sleep(_POLL)
 
 
@@ -156,13 +185,14 @@ class LeaseWorker(SimpleWorker):
     learner knows better.
     """
 
-    def __init__(self, player: Player, report: Report, stays: bool = True) -> None:
+    def __init__(self, player: Player, server: Server, report: Report, stays: bool = True) -> None:
         self._player = player
+        self._server = server
         self._report = report
         self._stays = stays  # even if the run's learner is gone for long
         self._since = self._learner_seen = time.monotonic()
         self._beaten = 0.0
-        self._pause = Backoff(report)
+        self._pause = server.backoff(report)
         self._failure: Exception | None = None  # why this worker must not go on
         self._finished = False  # the run is, or seems to be
         player.between_games = self._look_around_if_possible
@@ -200,7 +230,7 @@ class LeaseWorker(SimpleWorker):
                 self._pause.reset()
                 return found
             except DequeueTimeout:
-                continue
+                self._pause.reset()
             except StopRequested:
                 raise
             except LOST as error:
@@ -248,7 +278,7 @@ class LeaseWorker(SimpleWorker):
 
     def _wait_for_server(self, error: BaseException) -> None:
         if not self._pause.wait(error):
-            self._stop_for(WorkerRefused(f"the server refuses us: {error}"))
+            self._stop_for(self._server.given_up(error))
 
     def _drop(self, job: str | None, error: Exception) -> None:
         """Remove what cannot even be read; the learner leases again what it needs."""

@@ -10,7 +10,7 @@ import typer
 
 from rejoinder_cli.commands.gateway import gateway_extra, serve_gateway
 from rejoinder_cli.commands.train import graceful_stop, tell_result, train_with_workers
-from rejoinder_cli.options import cores
+from rejoinder_cli.options import cores, free_port
 from rejoinder_cli.output import JsonFlag, Output
 
 _CONFIG = {"games": 400, "rollouts": 10, "eval_every": 40, "checkpoint_every": 100}
@@ -32,6 +32,7 @@ def demo(
     with gateway_extra():
         from rejoinder_gateway.settings import Settings
     output = Output(as_json)
+    port = free_port("--port", port)  # before anything is trained in vain
     directory = RunDir.open_or_create(run, load_config("paper", _CONFIG))
     if max(directory.checkpoint_games(), default=0) < directory.config.games:
         with graceful_stop() as should_stop:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -89,7 +90,9 @@ def _listen(settings: Settings) -> socket.socket:
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
     except OSError as error:
-        raise ValueError(f"{settings.host}:{settings.port}: {error.strerror}") from None
+        of_the_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        hint = "; --port takes another one, 0 any that is free" if of_the_port else ""
+        raise ValueError(f"{settings.host}:{settings.port}: {error.strerror}{hint}") from None
 
 
 def _serve(

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from rejoinder_cli.options import LOOPBACK, MetricsHostOption, MetricsPortOption
+from rejoinder_cli.options import LOOPBACK, METRICS_VARIABLES, MetricsHostOption, MetricsPortOption
 
 _STEPS = {f"rejoinder_{part}_last_step_timestamp_seconds" for part in ("learner", "worker")}
 _ALIVE = {"rejoinder_learner_up", "rejoinder_worker_up"}
@@ -36,13 +36,23 @@ def healthy(
 ) -> None:
     """Ask a learner or worker at its metrics port whether it goes on; exit code 1 if not."""
     if not metrics_port:
-        raise ValueError("--metrics-port: where the process serves its metrics")
+        raise ValueError(
+            "--metrics-port: give the one that the learner or worker was started with "
+            f"(--metrics-port, or {METRICS_VARIABLES[0]}); without one it cannot be asked"
+        )
     from rejoinder.telemetry import address
 
     where = address(metrics_host, metrics_port)
     values = _ask(where)
+    if any(name.startswith("rejoinder_gateway_") for name, _ in values):
+        raise Unhealthy(
+            f"{where} is a gateway's: ask that by http://{where}/readyz, "
+            "and give --metrics-port of a learner or worker here"
+        )
     if not any(name in _ALIVE for name, _ in values):
-        raise Unhealthy(f"{where} is neither a learner's nor a worker's")
+        raise Unhealthy(
+            f"{where} is neither a learner's nor a worker's: give the --metrics-port of one"
+        )
     for name, value in values:
         if name in _STEPS and (age := time.time() - value) > within:
             raise Unhealthy(f"{where} is stuck: no step for {age:.0f} seconds")
@@ -57,4 +67,6 @@ def _ask(where: str) -> list[tuple[str, float]]:
             text = answer.read().decode()
         return [(sample.name, sample.value) for family in parse(text) for sample in family.samples]
     except (OSError, HTTPException, ValueError) as error:
-        raise Unhealthy(f"{where} does not answer: {error}") from None
+        raise Unhealthy(
+            f"{where} does not answer as a learner or worker does at its --metrics-port: {error}"
+        ) from None

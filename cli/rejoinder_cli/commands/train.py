@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from rejoinder_learner.telemetry import LearnerMetrics
 
 
+AFTER_THIS_GAME = "stopping after this game"
+
+
 def train(
     config: ConfigArgument,
     workers: WorkersOption = None,
@@ -230,7 +233,9 @@ def _prepare(planned: Plan, *, resume: bool, overwrite: bool) -> RunDir:
 
 
 @contextmanager
-def graceful_stop() -> Iterator[Callable[[], bool]]:
+def graceful_stop(
+    how: Callable[[], str] = lambda: AFTER_THIS_GAME,
+) -> Iterator[Callable[[], bool]]:
     """Ctrl-C and SIGTERM ask for a stop after the game under way; a second one stops at once."""
     asked = False
 
@@ -239,7 +244,7 @@ def graceful_stop() -> Iterator[Callable[[], bool]]:
         if asked:
             raise KeyboardInterrupt
         asked = True
-        print("stopping after this game; once more ends at once", file=sys.stderr)
+        print(f"{how()}; once more ends at once", file=sys.stderr)
 
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, ask) for number in signals}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rejoinder_cli.commands.train import graceful_stop
+from rejoinder_cli.commands.train import AFTER_THIS_GAME, graceful_stop
 from rejoinder_cli.options import (
     ConfigArgument,
     GamesOption,
@@ -77,8 +77,9 @@ def up(
     with directory.locked():  # nobody else is at it
         directory.withdraw_stop()
         forget_targets(path / TARGETS)
+    finished = False
     with (
-        graceful_stop() as should_stop,
+        graceful_stop(lambda: "stopping" if finished else AFTER_THIS_GAME) as should_stop,
         Household(directory, redis, output.warn, path / TARGETS) as household,
     ):
         stay = ["--stay"] if program else []  # its last figures are to be scraped

@@ -26,6 +26,12 @@ def worker(
     name: Annotated[
         str | None, typer.Option(help="Its name in lists (default: host and process).")
     ] = None,
+    give_up_after: Annotated[
+        float,
+        typer.Option(
+            min=0, metavar="S", help="Seconds that a lost server may stay away; 0: for ever."
+        ),
+    ] = 600.0,
     metrics_port: MetricsPortOption = None,
     metrics_host: MetricsHostOption = LOOPBACK,
     metrics_targets: MetricsTargetsOption = None,
@@ -36,7 +42,7 @@ def worker(
     from rejoinder_worker.main import serve
 
     where = exposure(metrics_port, metrics_host, metrics_targets)
-    serve(redis, run=run_id, name=name, report=_say, exposure=where)
+    serve(redis, run=run_id, name=name, report=_say, exposure=where, patience=give_up_after)
 
 
 def _say(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import metadata
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from rejoinder.evaluate.agents import opponents
@@ -54,13 +54,25 @@ async def metrics(here: Here) -> Response:
     return Response(here.telemetry.text(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 
+@router.get("", include_in_schema=False)
 @router.get("/")
-async def about(here: Here) -> About:
-    """What this is, and how much of it anybody may have."""
+async def about(here: Here, request: Request) -> About:
+    """What this is, where to go on, and how much of it anybody may have."""
     settings = here.settings
+    document = str(request.app.openapi_url)
+    api = document.rpartition("/")[0]
     return About(
         name="rejoinder",
         version=metadata.version("rejoinder"),
+        links={
+            "openapi": document,
+            "runs": f"{api}/runs",
+            "games": f"{api}/games",
+            "games_catalogue": f"{api}/games-catalogue",
+            "status": "/readyz",
+            "metrics": "/metrics",
+            "page": "/",
+        },
         games=game_names(),
         limits={
             "body_bytes": settings.max_body,

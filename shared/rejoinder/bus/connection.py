@@ -77,6 +77,11 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
+def refuses(error: BaseException) -> bool:
+    """Whether a server has said no for good: waiting for it would not help."""
+    return isinstance(error, _FOR_GOOD)
+
+
 class Backoff:
     """Pauses of random length, twice as long each time, so that clients do not all come at once."""
 
@@ -93,7 +98,7 @@ class Backoff:
     def wait(self, error: BaseException) -> bool:
         """Pause; False once the server has been away for too long, or refuses us for good."""
         now = time.monotonic()
-        if isinstance(error, _FOR_GOOD):
+        if refuses(error):
             return False
         if self._since is None:
             self._since = now

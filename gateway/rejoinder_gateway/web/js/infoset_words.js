@@ -13,6 +13,17 @@ const UNSAID = new Set(["actions", "key"]);
 const SHORT = 8; // characters of a value that goes into the title
 const BANKS = ["empty", "up to 2", "up to 6", "over 6"]; // as an abstraction counts them
 
+/** What can be done in Monopoly Deal, as short as a title wants it. @type {Record<string, string>} */
+const INTENTS = {
+  START_NEW_PROPERTY_SET: "start a set",
+  ADD_TO_PROPERTY_SET: "add to a set",
+  COMPLETE_PROPERTY_SET: "complete a set",
+  ATTEMPT_COLLECT_RENT: "rent",
+  JUST_SAY_NO: "say no",
+  GIVE_OPPONENT_CASH: "give cash",
+  GIVE_OPPONENT_PROPERTY: "give property",
+};
+
 /** Fields whose numbers stand for something. @type {Record<string, (value: any) => string>} */
 const WORDS = { own_sets: sets, opponent_sets: sets, own_bank: (value) => BANKS[value], opponent_bank: (value) => BANKS[value] };
 
@@ -24,8 +35,10 @@ const WORDS = { own_sets: sets, opponent_sets: sets, own_bank: (value) => BANKS[
 export function describe({ description, actions, identifier }) {
   const said = Object.entries(description).filter(([name, value]) => !UNSAID.has(name) && says(name, value));
   const short = said.filter(([name, value]) => isPlace(name) || (typeof value === "string" && value.length <= SHORT));
+  const where = short.map(([name, value]) => place(name, value)).join(", ") || `Infoset ${identifier.replace(/^0+(?=.)/, "")}`;
   return {
-    title: short.map(([name, value]) => place(name, value)).join(", ") || `Infoset ${identifier.replace(/^0+(?=.)/, "")}`,
+    // Where the choice itself is what is known, places that differ in nothing else must not look the same.
+    title: "actions" in description ? `${where}: ${actions.map(({ name }) => INTENTS[name] ?? readable(name).toLowerCase()).join(", ")}` : where,
     facts: said.filter((field) => !short.includes(field)).map(([name, value]) => ({ name: readable(name), value: told(name, value) })),
     text: actions.map(({ name, average }) => `${readable(name)} ${percent(average)}`).join(" · "),
   };

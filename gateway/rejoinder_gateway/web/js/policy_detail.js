@@ -9,7 +9,7 @@ import { bar, count, h, number, percent, readable, signed } from "./ui.js";
 
 /** @param {Infoset} infoset */
 export function infosetDetail(infoset) {
-  return h("div", { class: "detail__body" }, head(infoset), standing(infoset), policyTable(infoset));
+  return h("div", { class: "detail__body" }, head(infoset), standing(infoset), policyTable(infoset), aboutReach());
 }
 
 /**
@@ -25,6 +25,7 @@ export function comparison(one, two) {
     head(either),
     h("div", { class: "pair" }, ...[one, two].map(({ name, infoset }) => h("section", { class: "pair__side" }, h("h3", { text: name }), infoset ? standing(infoset) : null, infoset ? policyTable(infoset) : h("p", { class: "hint", text: "Not met yet." })))),
     one.infoset && two.infoset ? differences(one.infoset, two.infoset) : null,
+    aboutReach(),
   );
 }
 
@@ -43,6 +44,10 @@ function head(infoset) {
 /** @param {Infoset} infoset */
 function standing({ visits, reach, snapshot }) {
   return h("p", { class: "hint", text: `${count(visits, "update")} · reach ${reach.toPrecision(3)} · snapshot of ${count(snapshot, "game")}` });
+}
+
+function aboutReach() {
+  return h("p", { class: "hint", text: "Reach: the probability that chance and the other player's moves lead here, summed over the updates. The maximum expected regret weights by it." });
 }
 
 /** @param {Infoset} infoset */

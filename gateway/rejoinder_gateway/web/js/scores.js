@@ -3,10 +3,10 @@
  * mean utility follows from the win rate, which is easier to read; where it does not, stakes differ,
  * and winning often is not winning much.
  *
- * @typedef {{win_rate: number, low: number, high: number, draw_rate?: number, mean_utility?: number}} Rates
+ * @typedef {{win_rate: number, low: number, high: number, draw_rate?: number, mean_utility?: number, utility_error?: number}} Rates
  */
 
-import { percent, signed } from "./ui.js";
+import { number, percent, signed } from "./ui.js";
 
 const CLOSE = 1e-6;
 
@@ -15,23 +15,25 @@ const WIN_RATE = {
   about: "Against each baseline, with its 95 % confidence band.",
   axis: { range: [0, 1.02], tickformat: ".0%" },
   hover: "%{y:.0%}",
-  banded: true,
   /** @param {Rates} rates */
   of: (rates) => rates.win_rate,
+  /** @param {Rates} rates */
+  band: ({ low, high }) => [low, high],
   /** @param {Rates} rates */
   text: (rates) => percent(rates.win_rate),
 };
 
 const UTILITY = {
   title: "Mean utility",
-  about: "What it wins a game on average, against each baseline; below zero it loses.",
+  about: "What it wins a game on average, against each baseline, with its 95 % confidence band; below zero it loses.",
   axis: { rangemode: "tozero" },
   hover: "%{y:+.2f}",
-  banded: false,
   /** @param {Rates} rates */
   of: (rates) => rates.mean_utility ?? 0,
+  /** Older runs do not tell the error. @param {Rates} rates */
+  band: ({ mean_utility: mean = 0, utility_error: error = 0 }) => [mean - error, mean + error],
   /** @param {Rates} rates */
-  text: (rates) => `${signed(rates.mean_utility ?? 0, 2)} a game`,
+  text: ({ mean_utility: mean = 0, utility_error: error }) => `${signed(mean, 2)}${error === undefined ? "" : ` ± ${number(error, 2)}`} a game`,
 };
 
 /** @param {Rates[]} evaluations */

@@ -84,8 +84,7 @@ function drawScore(chart, records) {
         const of = (/** @type {(rates: import("./scores.js").Rates) => number} */ what) => rated.map(({ win_rates: rates }) => (rates?.[name] ? what(rates[name]) : null));
         const edge = { x: games, mode: "lines", line: { width: 0 }, hoverinfo: "skip" };
         const main = { x: games, y: of(measure.of), name, mode: mode(rated), line: line(k), hovertemplate: measure.hover };
-        if (!measure.banded) return [main];
-        return [{ ...edge, y: of(({ low }) => low) }, { ...edge, y: of(({ high }) => high), fill: "tonexty", fillcolor: band(k) }, main];
+        return [{ ...edge, y: of((rates) => measure.band(rates)[0]) }, { ...edge, y: of((rates) => measure.band(rates)[1]), fill: "tonexty", fillcolor: band(k) }, main];
       }),
     { xaxis: GAMES, yaxis: measure.axis },
     names.length ? `After ${number(games.at(-1))} games: ${names.map((name) => `${measure.text(last[name])} against ${name}`).join(", ")}.` : "No evaluation yet.",

@@ -211,9 +211,11 @@ class Seat {
       this.busy = false;
     }
     if (this.left) return;
+    const ends = next.over && !this.game.over;
     this.game = next;
     this.settle();
-    this.keepInSight();
+    if (ends) this.showResult();
+    else this.keepInSight();
     await this.catchUp();
   }
 
@@ -353,7 +355,7 @@ class Seat {
           }),
     );
     // What is above may have grown: the player's own cards stay where he looks at them.
-    if (place > 0 && place < innerHeight) scrollBy(0, (this.ownPlace()?.getBoundingClientRect().top ?? place) - place);
+    if (!over && place > 0 && place < innerHeight) scrollBy(0, (this.ownPlace()?.getBoundingClientRect().top ?? place) - place);
     if (hadFocus) this.keepFocus(playing);
   }
 
@@ -362,10 +364,17 @@ class Seat {
     return this.table.querySelector(".hand, .moves");
   }
 
+  /** The game has just ended, wherever its player was looking; who reads the side panel is left there. */
+  showResult() {
+    const heading = this.table.querySelector("#result");
+    if (heading instanceof HTMLElement && !this.side.element.contains(document.activeElement)) heading.focus({ preventScroll: true });
+    this.table.querySelector(".result")?.scrollIntoView({ block: "nearest" });
+  }
+
   /** After an answer: what comes next must not be out of sight. */
   keepInSight() {
     const owing = this.table.querySelector("[data-response=payer]") && this.table.querySelector(".side--own");
-    const next = this.table.querySelector(".result") ?? owing ?? this.ownPlace();
+    const next = owing ?? this.ownPlace();
     if (!next) return;
     const { top, bottom } = next.getBoundingClientRect();
     if (bottom < PEEK || top > innerHeight - PEEK) next.scrollIntoView({ block: "nearest" });
