@@ -1,0 +1,201 @@
+"""The picture of a study of staleness: strength above, speed below, over the same staleness.
+
+The colour of a point is its lag, its shape its batch. Full points were measured or trained, hollow
+ones below are predicted. Every point carries the name of its cell (`point_name`), which an SVG
+keeps as its identifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from rejoinder_bench.studies.throughput import BUSY
+
+PNG, SVG = "staleness.png", "staleness.svg"
+STRENGTH, ON_THE_WAY, MEASURED, PREDICTED = "strength", "on-the-way", "measured", "predicted"
+
+_COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#475569", "#db2777", "#65a30d")
+_SHAPES = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
+_SPREAD = 1.045  # times further right for each lag, so that points at one place can be told apart
+_FAINT = 0.45
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "staleness",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+}
+
+Result = Mapping[str, Any]
+CellResult = Mapping[str, Any]
+
+
+def save(result: Result, folder: Path) -> list[Path]:
+    """Write the picture as PNG and SVG; returns where."""
+    with matplotlib.rc_context(_SETTINGS):
+        figure = draw(result)
+        figure.savefig(folder / PNG, dpi=150)
+        figure.savefig(folder / SVG, metadata={"Date": None})
+    return [folder / PNG, folder / SVG]
+
+
+def point_name(what: str, cell: CellResult, workers: int | None = None) -> str:
+    name = f"{what}-{cell['batch']}-{cell['lag']}"
+    return name if workers is None else f"{name}-{workers}"
+
+
+def draw(result: Result) -> Figure:
+    """Both panels and the legend."""
+    figure = Figure(figsize=(9, 8.6), layout="constrained")
+    above, below = figure.subplots(2, sharex=True, height_ratios=(1.15, 1))
+    look = _Look(result)
+    _draw_strength(above, result, look)
+    _draw_speed(below, result, look)
+    below.set_xscale("log")
+    below.xaxis.set_major_formatter(FuncFormatter(lambda games, _: f"{games:,.0f}"))
+    below.set_xlabel(
+        "staleness: games that a game may know nothing of, and that can be under way at once, B·(L + 1)"
+    )
+    figure.legend(handles=look.legend(), loc="outside upper center", ncols=6)
+    return figure
+
+
+class _Look:
+    """Colour, shape and place of a cell."""
+
+    def __init__(self, result: Result) -> None:
+        self._lags = sorted({cell["lag"] for cell in result["cells"]})
+        self._batches = sorted({cell["batch"] for cell in result["cells"]})
+        self._reference = result["reference"]
+
+    def place(self, cell: CellResult) -> float:
+        middle = (len(self._lags) - 1) / 2
+        return float(cell["window"] * _SPREAD ** (self._lags.index(cell["lag"]) - middle))
+
+    def colour(self, lag: int) -> str:
+        return _COLOURS[self._lags.index(lag) % len(_COLOURS)]
+
+    def shape(self, batch: int) -> str:
+        return _SHAPES[self._batches.index(batch) % len(_SHAPES)]
+
+    def of(self, cell: CellResult) -> dict[str, Any]:
+        return {"color": self.colour(cell["lag"]), "marker": self.shape(cell["batch"])}
+
+    def is_reference(self, cell: CellResult) -> bool:
+        own = self._reference
+        return own is not None and (cell["batch"], cell["lag"]) == (own["batch"], own["lag"])
+
+    def by_lag(self, result: Result) -> list[tuple[str, list[CellResult]]]:
+        """The cells of each lag with its colour."""
+        return [
+            (self.colour(lag), [cell for cell in result["cells"] if cell["lag"] == lag])
+            for lag in self._lags
+        ]
+
+    def legend(self) -> list[Line2D]:
+        plain: dict[str, Any] = {"linestyle": "none"}
+        lags = [
+            Line2D([], [], color=self.colour(lag), linewidth=3, label=f"L = {lag}")
+            for lag in self._lags
+        ]
+        batches = [
+            Line2D([], [], color="#374151", marker=self.shape(b), label=f"B = {b:,}", **plain)
+            for b in self._batches
+        ]
+        return lags + batches
+
+
+def _draw_strength(axes: Axes, result: Result, look: _Look) -> None:
+    for colour, cells in look.by_lag(result):
+        places = [look.place(cell) for cell in cells]
+        for what, alpha in (("win_rate", 0.5), ("on_the_way", 0.25)):
+            rates = [cell[what]["mean"] for cell in cells]
+            axes.plot(places, rates, color=colour, alpha=alpha, linewidth=1)
+    for cell in result["cells"]:
+        place, end, way = look.place(cell), cell["win_rate"], cell["on_the_way"]
+        drawn = axes.errorbar(
+            place, end["mean"], yerr=end["half_width"], capsize=2.5, linewidth=1, **look.of(cell)
+        )
+        drawn.lines[0].set_gid(point_name(STRENGTH, cell))
+        (faint,) = axes.plot(place, way["mean"], markersize=4, alpha=_FAINT, **look.of(cell))
+        faint.set_gid(point_name(ON_THE_WAY, cell))
+        if look.is_reference(cell):
+            _ring(axes, place, end["mean"])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:.0%}"))
+    axes.set_ylabel(f"games won against {result['opponent']}")
+    seeds = len(result["seeds"])
+    interval = f"bars: 95 % interval over {seeds} seeds" if seeds > 1 else "one seed, no interval"
+    axes.set_title(
+        f"What it costs: strength after {result['games']:,} games ({interval}; "
+        "small and faint: average over the training; ring: the config's own)"
+    )
+
+
+def _draw_speed(axes: Axes, result: Result, look: _Look) -> None:
+    for workers in result["workers"]:
+        for colour, cells in look.by_lag(result):
+            known = [cell for cell in cells if cell["speed"][str(workers)]["predicted"]]
+            rates = [cell["speed"][str(workers)]["predicted"] for cell in known]
+            places = [look.place(cell) for cell in known]
+            axes.plot(places, rates, color=colour, alpha=0.5, linewidth=1, linestyle="--")
+        for cell in result["cells"]:
+            _draw_speed_of(axes, cell, workers, look)
+        _name_workers(axes, result, workers, look)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:,.0f}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylabel("training games a second")
+    told = "full: measured here, hollow: predicted"
+    if (result["others"] or 0.0) > BUSY:
+        told += f"; measured beside programs that used up to {result['others']:.1f} cores"
+    axes.set_title(f"What it buys: speed ({told})")
+
+
+def _draw_speed_of(axes: Axes, cell: CellResult, workers: int, look: _Look) -> None:
+    speed = cell["speed"][str(workers)]
+    if speed["predicted"]:
+        (hollow,) = axes.plot(
+            look.place(cell), speed["predicted"], markerfacecolor="white", **look.of(cell)
+        )
+        hollow.set_gid(point_name(PREDICTED, cell, workers))
+    if speed["measured"]:
+        (full,) = axes.plot(look.place(cell), speed["measured"], **look.of(cell))
+        full.set_gid(point_name(MEASURED, cell, workers))
+    if look.is_reference(cell) and (rate := speed["measured"] or speed["predicted"]):
+        _ring(axes, look.place(cell), rate)
+
+
+def _name_workers(axes: Axes, result: Result, workers: int, look: _Look) -> None:
+    """Beside the stalest cell."""
+    cell = max(result["cells"], key=lambda cell: cell["window"])
+    speed = cell["speed"][str(workers)]
+    if rate := speed["predicted"] or speed["measured"]:
+        axes.annotate(
+            f"{workers:,} workers" if workers > 1 else "1 worker",
+            (look.place(cell), rate),
+            textcoords="offset points",
+            xytext=(0, 8),
+            ha="right",
+            va="bottom",
+            fontsize=9,
+        )
+
+
+def _ring(axes: Axes, place: float, value: float) -> None:
+    axes.plot(
+        place, value, marker="o", markersize=15, color="#111827", fillstyle="none", linewidth=0
+    )
