@@ -10,10 +10,16 @@ from typing import NamedTuple
 
 # Student's t, by degrees of freedom: what a two-sided 95 % interval takes. Between two entries the
 # one before counts, which is on the safe side.
-_T_95 = {
-    **{1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306},
-    **{9: 2.262, 10: 2.228, 12: 2.179, 15: 2.131, 20: 2.086, 30: 2.042, 60: 2.000, 120: 1.980},
-}
+_T_95 = dict(
+    zip(
+        (*range(1, 11), 12, 15, 20, 30, 60, 120),
+        (
+            *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+            *(2.179, 2.131, 2.086, 2.042, 2.000, 1.980),
+        ),
+        strict=True,
+    )
+)
 
 
 class Estimate(NamedTuple):

@@ -15,7 +15,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from rejoinder_bench.studies.throughput import BUSY
 
@@ -26,7 +26,8 @@ _COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#475569", "#
 _SHAPES = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
 _SPREAD = 1.045  # times further right for each lag, so that points at one place can be told apart
 _FAINT = 0.45
-_SETTINGS = {
+_NOTE: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "color": "#374151"}
+_SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "staleness",
     "font.size": 10,
@@ -66,9 +67,11 @@ def draw(result: Result) -> Figure:
     _draw_strength(above, result, look)
     _draw_speed(below, result, look)
     below.set_xscale("log")
+    below.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     below.xaxis.set_major_formatter(FuncFormatter(lambda games, _: f"{games:,.0f}"))
+    below.xaxis.set_minor_formatter(NullFormatter())
     below.set_xlabel(
-        "staleness: games that a game may know nothing of, and that can be under way at once, B·(L + 1)"
+        "staleness, B·(L + 1): games that a game may know nothing of, all under way at once"
     )
     figure.legend(handles=look.legend(), loc="outside upper center", ncols=6)
     return figure
@@ -139,9 +142,10 @@ def _draw_strength(axes: Axes, result: Result, look: _Look) -> None:
     axes.set_ylabel(f"games won against {result['opponent']}")
     seeds = len(result["seeds"])
     interval = f"bars: 95 % interval over {seeds} seeds" if seeds > 1 else "one seed, no interval"
-    axes.set_title(
-        f"What it costs: strength after {result['games']:,} games ({interval}; "
-        "small and faint: average over the training; ring: the config's own)"
+    _entitle(
+        axes,
+        f"What it costs: strength after {result['games']:,} games",
+        f"{interval}; small and faint: average over the training; ring: the config's own B and L",
     )
 
 
@@ -159,10 +163,10 @@ def _draw_speed(axes: Axes, result: Result, look: _Look) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:,.0f}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel("training games a second")
-    told = "full: measured here, hollow: predicted"
+    told = "full: measured on this machine; hollow: predicted"
     if (result["others"] or 0.0) > BUSY:
         told += f"; measured beside programs that used up to {result['others']:.1f} cores"
-    axes.set_title(f"What it buys: speed ({told})")
+    _entitle(axes, "What it buys: speed", told)
 
 
 def _draw_speed_of(axes: Axes, cell: CellResult, workers: int, look: _Look) -> None:
@@ -199,3 +203,9 @@ def _ring(axes: Axes, place: float, value: float) -> None:
     axes.plot(
         place, value, marker="o", markersize=15, color="#111827", fillstyle="none", linewidth=0
     )
+
+
+def _entitle(axes: Axes, title: str, note: str) -> None:
+    """A title, and below it how to read the panel."""
+    axes.set_title(title, pad=20, fontweight="bold")
+    axes.annotate(note, (0, 1), xycoords="axes fraction", xytext=(0, 6), **_NOTE)

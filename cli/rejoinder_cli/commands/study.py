@@ -142,12 +142,12 @@ def _table(result: dict[str, Any]) -> Table:
     """A line for each cell."""
     from rich.table import Table
 
-    table = Table(
-        "B", "L", "staleness", "won", "… less than with the config's", "on the way", "MER"
-    )
+    table = Table("B", "L", "stale", "won", "against own", "on the way", "MER", box=None)
     for workers in result["workers"]:
-        table.add_column(f"games/s, {workers:,} workers: measured")
+        table.add_column(f"{workers:,} w.")
         table.add_column("predicted")
+    for column in table.columns:
+        column.justify, column.no_wrap = "right", True
     for cell in result["cells"]:
         speeds = [cell["speed"][str(workers)] for workers in result["workers"]]
         table.add_row(
@@ -187,10 +187,11 @@ def _tell_how(result: dict[str, Any], output: Output) -> None:
     """What the figures are of, and what disturbed them."""
     from rejoinder_bench.studies.throughput import BUSY
 
-    seeds = len(result["seeds"])
     output.say(
-        f"won: of {result['tests']:,} games against {result['opponent']} after {result['games']:,} "
-        f"training games, in %; ±: 95 % interval over {seeds} seeds"
+        f"won: % of {result['tests']:,} games against {result['opponent']} after "
+        f"{result['games']:,} training games; against own: of the same seeds with the config's own "
+        f"B and L; on the way: averaged over the training; ±: 95 % interval over "
+        f"{len(result['seeds'])} seeds; W w.: games a second of W workers, measured and predicted"
     )
     others = result["others"]
     if others is not None and others > BUSY:
