@@ -239,10 +239,10 @@ def test_the_picture_has_every_cell(
     png, svg = picture.save(result, tmp_path)
     assert png.read_bytes().startswith(b"\x89PNG")
     text = svg.read_text()
-    drawn = set(re.findall(r'id="((?:strength|on-the-way|measured|predicted)-[\d-]+)"', text))
+    drawn = set(re.findall(r'id="((?:strength|regret|measured|predicted)-[\d-]+)"', text))
     wanted = set()
     for cell in result["cells"]:
-        wanted |= {picture.point_name(w, cell) for w in (picture.STRENGTH, picture.ON_THE_WAY)}
+        wanted |= {picture.point_name(w, cell) for w in (picture.STRENGTH, picture.REGRET)}
         wanted |= {picture.point_name(picture.PREDICTED, cell, w) for w in (1, 64)}
         if cell["lag"] < 3:
             wanted.add(picture.point_name(picture.MEASURED, cell, 1))

@@ -1,4 +1,4 @@
-"""The picture of a study of staleness: strength above, speed below, over the same staleness.
+"""The picture of a study of staleness: strength, regret and speed, over the same staleness.
 
 The colour of a point is its lag, its shape its batch. Full points were measured or trained, hollow
 ones below are predicted. Every point carries the name of its cell (`point_name`), which an SVG
@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from rejoinder_bench.studies.throughput import BUSY
 
 PNG, SVG = "staleness.png", "staleness.svg"
-STRENGTH, ON_THE_WAY, MEASURED, PREDICTED = "strength", "on-the-way", "measured", "predicted"
+STRENGTH, REGRET, MEASURED, PREDICTED = "strength", "regret", "measured", "predicted"
 
 _COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#475569", "#db2777", "#65a30d")
 _SHAPES = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
@@ -60,20 +60,21 @@ def point_name(what: str, cell: CellResult, workers: int | None = None) -> str:
 
 
 def draw(result: Result) -> Figure:
-    """Both panels and the legend."""
-    figure = Figure(figsize=(9, 8.6), layout="constrained")
-    above, below = figure.subplots(2, sharex=True, height_ratios=(1.15, 1))
+    """The three panels and the legend."""
+    figure = Figure(figsize=(9, 10), layout="constrained")
+    strength, regret, speed = figure.subplots(3, sharex=True, height_ratios=(1, 1, 1.2))
     look = _Look(result)
-    _draw_strength(above, result, look)
-    _draw_speed(below, result, look)
-    below.set_xscale("log")
-    below.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    below.xaxis.set_major_formatter(FuncFormatter(lambda games, _: f"{games:,.0f}"))
-    below.xaxis.set_minor_formatter(NullFormatter())
-    below.set_xlabel(
+    _draw_strength(strength, result, look)
+    _draw_regret(regret, result, look)
+    _draw_speed(speed, result, look)
+    speed.set_xscale("log")
+    speed.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    speed.xaxis.set_major_formatter(FuncFormatter(lambda games, _: f"{games:,.0f}"))
+    speed.xaxis.set_minor_formatter(NullFormatter())
+    speed.set_xlabel(
         "staleness, B·(L + 1): games that a game may know nothing of, all under way at once"
     )
-    figure.legend(handles=look.legend(), loc="outside upper center", ncols=6)
+    figure.legend(handles=look.legend(), loc="outside upper center", ncols=9)
     return figure
 
 
@@ -123,30 +124,42 @@ class _Look:
 
 
 def _draw_strength(axes: Axes, result: Result, look: _Look) -> None:
-    for colour, cells in look.by_lag(result):
-        places = [look.place(cell) for cell in cells]
-        for what, alpha in (("win_rate", 0.5), ("on_the_way", 0.25)):
-            rates = [cell[what]["mean"] for cell in cells]
-            axes.plot(places, rates, color=colour, alpha=alpha, linewidth=1)
-    for cell in result["cells"]:
-        place, end, way = look.place(cell), cell["win_rate"], cell["on_the_way"]
-        drawn = axes.errorbar(
-            place, end["mean"], yerr=end["half_width"], capsize=2.5, linewidth=1, **look.of(cell)
-        )
-        drawn.lines[0].set_gid(point_name(STRENGTH, cell))
-        (faint,) = axes.plot(place, way["mean"], markersize=4, alpha=_FAINT, **look.of(cell))
-        faint.set_gid(point_name(ON_THE_WAY, cell))
-        if look.is_reference(cell):
-            _ring(axes, place, end["mean"])
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:.0%}"))
-    axes.set_ylabel(f"games won against {result['opponent']}")
+    _draw_trained(axes, result, look, "win_rate", STRENGTH)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:.1%}"))
+    axes.set_ylabel(f"won against {result['opponent']}")
     seeds = len(result["seeds"])
     interval = f"bars: 95 % interval over {seeds} seeds" if seeds > 1 else "one seed, no interval"
     _entitle(
         axes,
-        f"What it costs: strength after {result['games']:,} games",
-        f"{interval}; small and faint: average over the training; ring: the config's own B and L",
+        f"What it costs in strength, after {result['games']:,} training games",
+        f"{interval}; ring: the config's own B and L",
     )
+
+
+def _draw_regret(axes: Axes, result: Result, look: _Look) -> None:
+    _draw_trained(axes, result, look, "mer", REGRET)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("MER")
+    _entitle(
+        axes,
+        "What it costs in convergence, after the same games",
+        "maximum expected regret: what the best single change of play would still gain",
+    )
+
+
+def _draw_trained(axes: Axes, result: Result, look: _Look, figure: str, what: str) -> None:
+    """A figure of every cell, with its interval."""
+    for colour, cells in look.by_lag(result):
+        places, means = [look.place(c) for c in cells], [c[figure]["mean"] for c in cells]
+        axes.plot(places, means, color=colour, alpha=_FAINT, linewidth=1)
+    for cell in result["cells"]:
+        place, found = look.place(cell), cell[figure]
+        drawn = axes.errorbar(
+            place, found["mean"], found["half_width"], capsize=2.5, linewidth=1, **look.of(cell)
+        )
+        drawn.lines[0].set_gid(point_name(what, cell))
+        if look.is_reference(cell):
+            _ring(axes, place, found["mean"])
 
 
 def _draw_speed(axes: Axes, result: Result, look: _Look) -> None:
@@ -155,18 +168,19 @@ def _draw_speed(axes: Axes, result: Result, look: _Look) -> None:
             known = [cell for cell in cells if cell["speed"][str(workers)]["predicted"]]
             rates = [cell["speed"][str(workers)]["predicted"] for cell in known]
             places = [look.place(cell) for cell in known]
-            axes.plot(places, rates, color=colour, alpha=0.5, linewidth=1, linestyle="--")
+            axes.plot(places, rates, color=colour, alpha=_FAINT, linewidth=1, linestyle="--")
         for cell in result["cells"]:
             _draw_speed_of(axes, cell, workers, look)
         _name_workers(axes, result, workers, look)
     axes.set_yscale("log")
+    axes.margins(y=0.12)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:,.0f}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel("training games a second")
     told = "full: measured on this machine; hollow: predicted"
     if (result["others"] or 0.0) > BUSY:
         told += f"; measured beside programs that used up to {result['others']:.1f} cores"
-    _entitle(axes, "What it buys: speed", told)
+    _entitle(axes, "What it buys in speed", told)
 
 
 def _draw_speed_of(axes: Axes, cell: CellResult, workers: int, look: _Look) -> None:
