@@ -5,16 +5,12 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from rejoinder_cli.options import GamesOption, SetOption
 from rejoinder_cli.output import JsonFlag, Output
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
 
 app = typer.Typer(no_args_is_help=True, help="Train a grid of runs to see what to choose.")
 
@@ -112,7 +108,7 @@ def staleness(
     finally:
         signal.signal(signal.SIGTERM, before)
     drawn = picture.save(result, out)
-    output.console.print(_table(result))
+    output.say(_table(result))
     _tell_how(result, output)
     files = [str(path) for path in (out / study_of.RESULT, *drawn)]
     output.say(f"wrote {', '.join(files)}")
@@ -138,27 +134,25 @@ def _numbers(option: str, text: str) -> list[int]:
         raise ValueError(f"{option}: {text!r} is not a list of numbers such as 1,5,20") from None
 
 
-def _table(result: dict[str, Any]) -> Table:
-    """A line for each cell."""
-    from rich.table import Table
-
-    table = Table("B", "L", "stale", "won", "against own", "on the way", "MER", box=None)
+def _table(result: dict[str, Any]) -> str:
+    """A line for each cell, in Markdown."""
+    names = ["B", "L", "B·(L+1)", "won", "to own", "on the way", "MER"]
     for workers in result["workers"]:
-        table.add_column(f"{workers:,} w.")
-        table.add_column("predicted")
-    for column in table.columns:
-        column.justify, column.no_wrap = "right", True
+        names += [f"{workers:,} w.", "predicted"]
+    rows = [names, ["---"] * len(names)]
     for cell in result["cells"]:
         speeds = [cell["speed"][str(workers)] for workers in result["workers"]]
-        table.add_row(
-            *(f"{cell[name]:,}" for name in ("batch", "lag", "window")),
-            _points(cell["win_rate"]),
-            _points(cell["difference"], sign="+"),
-            _points(cell["on_the_way"]),
-            _interval(cell["mer"], ".4f"),
-            *(text for speed in speeds for text in _speed(speed)),
+        rows.append(
+            [
+                *(f"{cell[name]:,}" for name in ("batch", "lag", "window")),
+                _points(cell["win_rate"]),
+                _points(cell["difference"], sign="+"),
+                _points(cell["on_the_way"]),
+                _interval(cell["mer"], ".4f"),
+                *(text for speed in speeds for text in _speed(speed)),
+            ]
         )
-    return table
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _points(found: dict[str, float | None] | None, sign: str = "") -> str:
@@ -187,11 +181,13 @@ def _tell_how(result: dict[str, Any], output: Output) -> None:
     """What the figures are of, and what disturbed them."""
     from rejoinder_bench.studies.throughput import BUSY
 
+    seeds = len(result["seeds"])
     output.say(
         f"won: % of {result['tests']:,} games against {result['opponent']} after "
-        f"{result['games']:,} training games; against own: of the same seeds with the config's own "
-        f"B and L; on the way: averaged over the training; ±: 95 % interval over "
-        f"{len(result['seeds'])} seeds; W w.: games a second of W workers, measured and predicted"
+        f"{result['games']:,} training games; to own: against the same seeds with the config's own "
+        "B and L; on the way: averaged over the training; "
+        f"{f'±: 95 % interval over {seeds} seeds' if seeds > 1 else 'one seed, no interval'}; "
+        "W w.: games a second of W workers, measured here; predicted: by the capacity model"
     )
     others = result["others"]
     if others is not None and others > BUSY:
