@@ -38,7 +38,11 @@ def test_commands_exist(page: Path) -> None:
                 assert words[1] in targets, line
             elif words:
                 assert words[1] in commands, line
-                known = {name for p in commands[words[1]].params for name in p.opts}
+                command = commands[words[1]]
+                if hasattr(command, "commands"):  # a group
+                    assert words[2] in command.commands, line
+                    command = command.commands[words[2]]
+                known = {name for p in command.params for name in p.opts}
                 assert {w for w in words if w.startswith("--")} <= known, line
 
 

@@ -111,9 +111,12 @@ class Reading(NamedTuple):
     bytes: float
 
 
-def measure(folder: Path, say: Callable[[str], None]) -> Costs:
-    """Measure them all on this machine."""
-    recordings = {batch: record(recorded_config(batch)) for batch in {b for b, _ in _DESIGN}}
+def measure(folder: Path, say: Callable[[str], None], config: RunConfig | None = None) -> Costs:
+    """Measure them all on this machine, for the paper's experiment or another one."""
+    config = config or load_config(CONFIG)
+    recordings = {
+        batch: record(recorded_config(batch, config=config)) for batch in {b for b, _ in _DESIGN}
+    }
     learner, server = _learner_costs(recordings, folder)
     small, large = (
         intake.in_a_process(_worker_costs, recordings[batch], folder / f"worker-{batch}.log")
@@ -121,7 +124,7 @@ def measure(folder: Path, say: Callable[[str], None]) -> Costs:
     )
     changing = ("load", "server_load", "snapshot_bytes")
     found: dict[str, Any] = {
-        "games": _play(),
+        "games": _play(config),
         **dict(zip(("fold", "message", "publish"), learner, strict=True)),
         **dict(zip(("server_game", "server_message", "server_publish"), server, strict=True)),
         **small,
@@ -140,15 +143,16 @@ def measure(folder: Path, say: Callable[[str], None]) -> Costs:
     return costs
 
 
-def recorded_config(batch: int, games: int | None = None) -> RunConfig:
-    """The paper's experiment as a learner sees it: one rollout makes deltas of the same size."""
+def recorded_config(
+    batch: int, games: int | None = None, config: RunConfig | None = None
+) -> RunConfig:
+    """An experiment as a learner sees it: one rollout makes deltas of the same size."""
     many = {"rollouts": 1, "games": games or GAMES, "batch": batch}
-    return load_config(CONFIG, system.QUIET | many)
+    return (config or load_config(CONFIG)).model_copy(update=system.QUIET | many)
 
 
-def _play() -> tuple[float, ...]:
+def _play(config: RunConfig) -> tuple[float, ...]:
     """Processor seconds of the kernel's games, with policies that have settled."""
-    config = load_config(CONFIG)
     actor, learner, seconds = Actor(config), Learner(config), []
     while learner.games < _PLAYED:
         begin = time.process_time()

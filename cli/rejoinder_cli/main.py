@@ -30,6 +30,7 @@ from rejoinder_cli.commands import (
     report,
     solve,
     status,
+    study,
     track,
     train,
     up,
@@ -120,6 +121,7 @@ app.command("chaos")(chaos.chaos)
 app.command("report")(report.report)
 app.command("track")(track.track)
 app.command("bench")(bench.bench)
+app.add_typer(study.app, name="study")
 
 
 def main() -> None:

@@ -1,0 +1,106 @@
+"""`rejoinder study` from outside: what it leaves, how it goes on, how it refuses and stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import refused, run, run_json
+from runtime import eventually
+
+SMALL = ("study", "staleness", "kuhn", "--quick", "--games", "30", "--batches", "5,1")
+UNTIMED = ("--workers", "4096")  # nobody has so many cores, and quick ones are not predicted
+
+
+def test_the_studies_are_listed() -> None:
+    assert "staleness" in run("study", "--help").stdout
+
+
+def test_a_small_study_leaves_table_file_and_picture(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    told = run(*SMALL, *UNTIMED, "--out", out)
+    assert told.exit_code == 0, told.output
+    assert "95 % interval over 2 seeds" in told.stdout
+    assert sorted(path.name for path in out.iterdir()) == [
+        *("cells.jsonl", "staleness.json", "staleness.png", "staleness.svg")
+    ]
+    lines = (out / "cells.jsonl").read_text()
+    again = run_json(*SMALL, *UNTIMED, "--out", out)
+    assert (out / "cells.jsonl").read_text() == lines
+    assert again["files"] == [str(out / f"staleness.{end}") for end in ("json", "png", "svg")]
+    assert [(cell["batch"], cell["lag"]) for cell in again["cells"]] == [
+        *((1, 0), (1, 1), (5, 0), (5, 1))
+    ]
+    assert again["seeds"] == [1, 2]
+    kept = json.loads((out / "staleness.json").read_text())
+    assert kept == {name: value for name, value in again.items() if name != "files"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("papr",), "no config is called 'papr'"),
+        (("--batches", "1,x"), "--batches: '1,x' is not a list of numbers such as 1,5,20"),
+        (("--batches", ""), "--batches: '' is not a list of numbers"),
+        (("--batches", "0"), "batch: input should be greater"),
+        (("--batches", "9999999"), "batch: input should be less"),
+        (("--lags", "-1"), "lag: input should be greater"),
+        (("--workers", "0"), "workers: there must be at least one, not 0"),
+        (("--games", "0"), "games: input should be greater"),
+        (("--seeds", "0"), "seeds"),
+        (("--set", "rolouts=3"), "near it: rollouts"),
+        (("--set", "order=arrival"), "order: staleness is a choice only where"),
+        (("--set", f"seed={2**63 - 1}", "--seeds", "2"), "seed: input should be less"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert told in refused("study", "staleness", *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_it_says_so_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "rejoinder_bench.studies.picture", raising=False)
+    monkeypatch.delattr("rejoinder_bench.studies.picture", raising=False)
+    told = refused(*SMALL, "--out", tmp_path / "out")
+    assert "pip install 'rejoinder[report]'" in told
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_can_be_stopped_and_gone_on_with(number: int, tmp_path: Path) -> None:
+    """Ctrl-C reaches the whole group, SIGTERM the command alone."""
+    asked = (*SMALL, *UNTIMED, "--seeds", "400", "--out", str(tmp_path))
+    code = "from rejoinder_cli.main import main; main()"
+    cells = tmp_path / "cells.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *asked],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert eventually(cells.exists, 120)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        said, complained = process.communicate(timeout=120)
+    assert process.returncode == 130, complained
+    assert "the same command goes on" in said
+    assert complained == ""
+    before = cells.read_text()
+    assert 0 < len(before.splitlines()) < 1_600
+    run_json(*SMALL, *UNTIMED, "--seeds", "1", "--out", tmp_path)
+    assert cells.read_text().startswith(before)
