@@ -45,6 +45,12 @@ def export(
 
     output = Output(as_json)
     opened = RunDir.open(run)
+    there = opened.checkpoint_games()
+    if snapshot is not None and snapshot not in there:
+        known = ", ".join(map(str, there)) or "none"
+        raise ValueError(
+            f"--snapshot: {run} has no checkpoint at game {snapshot}; there are {known}"
+        )
     checkpoint = opened.result(output.warn) if snapshot is None else opened.checkpoint(snapshot)
     if out.exists() and not overwrite:
         raise ValueError(f"{out} is there already; --overwrite replaces it")
