@@ -57,9 +57,8 @@ def test_an_imported_run_is_trained_on(trained: Path, tmp_path: Path) -> None:
     plain = run_json(*more, "--run", tmp_path / "plain")
     assert plain["fingerprint"] != one["fingerprint"]
     assert run_json("verify", tmp_path / "two", "--sample", "1")["verified"]
-    longer = run_json(
-        "train", "paper", "--games", "8", *SMALL, "--run", tmp_path / "two", "--resume"
-    )
+    on = ("train", "paper", "--games", "8", *SMALL, "--resume")
+    longer = run_json(*on, "--run", tmp_path / "two")
     assert (longer["games"], longer["fingerprint"]) == (8, two["fingerprint"])
     assert "start is" in refused(*paper, "--run", tmp_path / "plain", "--resume")
     assert "by --from" in refused("train", tmp_path / "one", "--run", tmp_path / "four")
@@ -93,7 +92,7 @@ def test_what_cannot_be_is_one_line(trained: Path, tmp_path: Path) -> None:
     assert "is there already" in refused("export", trained, "--out", file)
     run_json("export", trained, "--out", file, "--overwrite")
     assert "no run at" in refused("export", tmp_path / "none", "--out", file)
-    assert "manifest.json cannot be read" in refused(
+    assert "has no checkpoint at game 3; there are 10" in refused(
         "export", trained, "--out", tmp_path / "x", "--snapshot", "3"
     )
     assert "No such file" in refused("import", tmp_path / "none.json", "--run", tmp_path / "run")
