@@ -48,9 +48,7 @@ def export(
     there = opened.checkpoint_games()
     if snapshot is not None and snapshot not in there:
         known = ", ".join(map(str, there)) or "none"
-        raise ValueError(
-            f"--snapshot: {run} has no checkpoint at game {snapshot}; there are {known}"
-        )
+        raise ValueError(f"{run} has no checkpoint at game {snapshot}; there are {known}")
     checkpoint = opened.result(output.warn) if snapshot is None else opened.checkpoint(snapshot)
     if out.exists() and not overwrite:
         raise ValueError(f"{out} is there already; --overwrite replaces it")
