@@ -79,8 +79,8 @@ def test_there_and_back_with_any_numbers(seed: int, infosets: int, size: int) ->
         legal = [a for a in range(11) if int(row["legal"]) >> a & 1]
         row["reach"] = dice.random() ** dice.randint(1, 300)
         for a in legal:
-            row["regret"][a] = dice.uniform(-1, 1) * 10.0 ** dice.randint(-300, 300)
-            row["count"][a] = dice.randint(1, 5) * dice.random() + 1e-3
+            row["regret"][a] = dice.uniform(-1, 1) * 10.0 ** dice.randint(-300, 90)
+            row["count"][a] = 1 + dice.randint(0, 5) * dice.random()
         row["updates"] = dice.randint(0, 3 * size)
         row["policy"][:, legal] = 1 / len(legal)
         for n in range(int(row["updates"])):
@@ -237,7 +237,9 @@ UNKNOWN = "0@IntentStateAbstraction@00000000000000000000000000000000"
         ("regret_manager/NAME/9", {"sum": 1.0, "n": 1.0}, "no action that is available there"),
         ("regret_manager/NAME/0x", {"sum": 1.0, "n": 1.0}, "no action that is available there"),
         ("regret_manager/NAME/0", {"sum": 1.0}, "field required"),
-        ("regret_manager/NAME/0", {"sum": 1.0, "n": -1}, "greater than or equal to 0"),
+        ("regret_manager/NAME/0", {"sum": 1.0, "n": 0}, "greater than or equal to 1"),
+        ("regret_manager/NAME/0", {"sum": 10**400, "n": 1}, "regret_manager"),
+        ("regret_manager/NAME/0", {"sum": 1e200, "n": 1}, "less than or equal to 1e+100"),
         ("policy_manager/player_buffers/0/buffer_size", 9, "9 is not the manager's"),
         ("policy_manager/player_buffers", [], "at least 2 items"),
         ("policy_manager/action_to_keys/8", ["NAME"], "does not have that action"),
@@ -277,6 +279,7 @@ def test_a_wrong_entry_is_refused_by_name(path: str, value: Any, told: str) -> N
         (lambda b: b"\xff\xfe\x00" + b, "damaged JSON"),
         (lambda _: b"[" * 100_000, "damaged JSON"),
         (lambda _: b"[]", "the file: "),
+        (lambda b: b.replace(b"250", b"9" * 5000), "damaged JSON: Exceeds the limit"),
         (lambda b: b.replace(b'"epsilon": 0.1', b'"epsilon": NaN'), "epsilon: .*finite"),
         (lambda b: b.replace(b'"epsilon": 0.1', b'"epsilon": 1e999'), "epsilon: .*finite"),
         (lambda b: b.replace(b'"verbose": false', b'"epsilon": 0.1'), "epsilon: it is there twice"),

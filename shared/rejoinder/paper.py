@@ -43,6 +43,7 @@ _FIXED = {"game": _GAME.name, "abstraction": _INTENT.name, "averaging": "buffer"
 _KEYS = 1 << 16  # keys of the abstraction are smaller
 _RATIO = 3  # cards of a kind to a special card, in the paper
 _NO_LIMIT = 10**10  # streaks in a rollout
+_MOST = 1e100  # of any number; a learner's sums with such stay finite
 
 
 class PaperError(ValueError):
@@ -178,12 +179,16 @@ def _parse(content: bytes) -> _File:
         raise PaperError("damaged JSON: it is not text") from None
     except RecursionError:
         raise PaperError("damaged JSON: it is nested too deeply") from None
+    except PaperError:
+        raise
     except ValidationError as error:
         first, *more = error.errors()
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         what = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
         count = f" (and {len(more)} more)" if more else ""
         raise PaperError(f"{where}: {what}{count}") from None
+    except ValueError as error:  # a number with thousands of digits
+        raise PaperError(f"damaged JSON: {error}") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -356,12 +361,12 @@ class _PolicyManager(_Checked):
     action_to_keys: dict[str, list[str]] | None = None
     buffer_size: int = Field(ge=1, le=1_000)
     player_buffers: list[_PlayerBuffer] = Field(min_length=2, max_length=2)
-    update_count: dict[str, Annotated[int, Field(ge=1, lt=2**63)]]
+    update_count: dict[str, Annotated[int, Field(ge=1, le=2**53)]]
 
 
 class _Estimate(_Checked):
-    sum: float
-    n: float = Field(ge=0)
+    sum: float = Field(ge=-_MOST, le=_MOST)
+    n: float = Field(ge=1, le=_MOST)
 
 
 class _File(_Checked):
@@ -377,7 +382,7 @@ class _File(_Checked):
     epsilon: float = Field(ge=0, le=1)
     policy_manager: _PolicyManager
     regret_manager: dict[str, dict[str, _Estimate]]
-    cf_reach_prob_counter: dict[str, Annotated[float, Field(ge=0)]]
+    cf_reach_prob_counter: dict[str, Annotated[float, Field(ge=0, le=_MOST)]]
     model_cls: Literal["CFR"] = "CFR"
 
     def named_infosets(self) -> list[tuple[str, Iterable[str]]]:

@@ -40,6 +40,9 @@ NANO = {
 }
 
 
+Told = dict[str, list[tuple[int, float]]]  # a policy as OpenSpiel takes it
+
+
 def spiel(name: str, **params: Any) -> Any:
     return pyspiel.load_game(f"rejoinder_{name}", params)
 
@@ -67,9 +70,7 @@ def decisions(name: str) -> dict[str, Any]:
     return found
 
 
-def in_their_terms(
-    name: str, policy: Table, abstraction: str
-) -> dict[str, list[tuple[int, float]]]:
+def in_their_terms(name: str, policy: Table, abstraction: str) -> Told:
     """A policy of ours by their information states: what its actions stand for, in moves."""
     number = GAMES[name].abstraction(abstraction).number
     rows = {int(row["key"]): row["policy"][AVERAGE] for row in policy.rows[: policy.size[0]]}
@@ -155,8 +156,10 @@ def test_their_solver_learns_on_it(name: str) -> None:
         text: list(average.action_probabilities(state).items())
         for text, state in decisions(name).items()
     }
-    uniform = in_their_terms(name, new_table(policy_dtype(len(game.moves)), 1), "none")
-    assert pyspiel.nash_conv(theirs, learned) < 0.7 * pyspiel.nash_conv(theirs, uniform)
+    uniform = policy_exploitability(
+        build_tree(game, rules), new_table(policy_dtype(len(game.moves)), 1)
+    )
+    assert pyspiel.nash_conv(theirs, learned) < 0.7 * uniform.nash_conv
 
 
 def test_a_game_is_the_engines() -> None:
