@@ -37,6 +37,7 @@ OTHER_LEARNING = {
     "order": "arrival",
     "batch": 7,
     "lag": 0,
+    "start": "0" * 64,
 }
 OTHER_REPORTING = {
     "games": 5,

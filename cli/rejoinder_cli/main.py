@@ -20,6 +20,7 @@ from rejoinder_cli.commands import (
     demo,
     digest,
     evaluate,
+    exchange,
     exploit,
     games,
     gateway,
@@ -119,6 +120,8 @@ app.command("digest")(digest.digest)
 app.command("verify")(verify.verify)
 app.command("chaos")(chaos.chaos)
 app.command("report")(report.report)
+app.command("export")(exchange.export)
+app.command("import")(exchange.import_)
 app.command("track")(track.track)
 app.command("bench")(bench.bench)
 app.add_typer(study.app, name="study")

@@ -26,7 +26,10 @@ METRICS_VARIABLES = (
 Mode = Literal["ordered", "unordered", "sequential"]
 
 ConfigArgument = Annotated[
-    str, typer.Argument(metavar="CONFIG", help="A shipped config by name, or a TOML file.")
+    str,
+    typer.Argument(
+        metavar="CONFIG", help="A shipped config by name, a TOML file, or a run: its config."
+    ),
 ]
 GamesOption = Annotated[int | None, typer.Option(help="Training games.")]
 SeedOption = Annotated[int | None, typer.Option(help="Seed of the run.")]
@@ -160,21 +163,30 @@ def plan(
     settings: list[str] | None,
 ) -> Plan:
     """Read the options that commands which train have in common, and refuse what cannot work."""
-    from rejoinder.config import load_config
-
     changed = list(settings or [])
     changed += [] if games is None else [f"games={games}"]
     changed += [] if seed is None else [f"seed={seed}"]
     changed += ["order=arrival"] if mode == "unordered" else []
-    loaded = load_config(config, changed)
+    loaded, usual = _load(config, changed)
     if mode != "unordered" and loaded.order == "arrival":
         raise ValueError(f"order: 'arrival' is what --mode unordered is for, not --mode {mode}")
     if redis is not None and mode != "sequential":
         from rejoinder.bus.connection import connect
 
         connect(redis).close()
-    path = run or Path("runs") / Path(config).stem
-    return Plan(config, loaded, changed, mode, path, redis)
+    return Plan(config, loaded, changed, mode, run or usual, redis)
+
+
+def _load(config: str, changed: list[str]) -> tuple[RunConfig, Path]:
+    """The config that is meant, and where its run is if nothing else is said."""
+    from rejoinder.config import load_config, make_config
+    from rejoinder.rundir import RunDir, is_run
+
+    path = Path(config)
+    if is_run(path):
+        there = RunDir.open(path).config.model_dump(mode="json")
+        return make_config(there, changed, source=config), path
+    return load_config(config, changed), Path("runs") / path.stem
 
 
 def needs_workers(mode: Mode) -> None:

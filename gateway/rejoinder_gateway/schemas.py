@@ -17,6 +17,8 @@ from pydantic import (
     StrictStr,
 )
 
+from rejoinder.infosets import Infoset
+
 
 def whole(value: Any) -> Any:
     """JSON does not tell 3.0 from 3."""
@@ -94,26 +96,6 @@ class SnapshotName(BaseModel):
 
 class SnapshotList(BaseModel):
     snapshots: list[SnapshotName]
-
-
-class InfosetAction(BaseModel):
-    name: str
-    latest: float
-    average: float
-    regret: float = Field(description="The mean over the updates.")
-
-
-class Infoset(BaseModel):
-    identifier: str
-    key: str
-    description: dict[str, Any]
-    visits: int = Field(description="Updates in training.")
-    reach: float = Field(
-        description="The sum, over the updates, of the probability that chance and the moves of "
-        "the others lead here; MER weights by it."
-    )
-    actions: list[InfosetAction]
-    snapshot: int
 
 
 class InfosetPage(BaseModel):

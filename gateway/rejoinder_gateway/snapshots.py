@@ -14,14 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rejoinder.cfr.policy import AVERAGE, LATEST
 from rejoinder.cfr.rollout import largest_mean_regrets, policies
 from rejoinder.cfr.table import Table, table_of
-from rejoinder.checkpoints import Checkpoint, digest
+from rejoinder.checkpoints import Checkpoint
 from rejoinder.config import RunConfig
 from rejoinder.games import queries
-from rejoinder.games.base import Abstraction, States
-from rejoinder_gateway.schemas import Infoset, InfosetAction
+from rejoinder.infosets import Infoset, Policy
 
 _ANSWER_BYTES = 4 * 2**20  # of answers kept for a snapshot: thousands
 
@@ -38,21 +36,13 @@ class Query:
     descending: bool = True
 
 
-class Snapshot:
-    """The policies of a run after so many games, read-only."""
+class Snapshot(Policy):
+    """The policies of a run after so many games, with what makes many questions quick."""
 
     def __init__(self, config: RunConfig, checkpoint: Checkpoint) -> None:
-        self.games = checkpoint.games
-        self.abstraction: Abstraction = config.load_abstraction()
-        self.digest = digest(config.fingerprint, checkpoint.games, checkpoint.rows)
-        self._rows = checkpoint.rows
-        self._by_key = np.argsort(self._rows["key"], kind="stable")
-        self._sorted_keys = self._rows["key"][self._by_key]
+        super().__init__(config, checkpoint)
         self._answers: OrderedDict[str, bytes] = OrderedDict()  # the latest last
         self._answer_bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     @functools.cached_property
     def policy(self) -> Table:
@@ -74,39 +64,6 @@ class Snapshot:
             self._answer_bytes -= len(self._answers.popitem(last=False)[1])
         return made
 
-    def infoset(self, row: int) -> Infoset:
-        return self._told(self._rows[row])
-
-    def unknown_infoset(self, states: States) -> Infoset:
-        """That of the player to move, never met: nothing is known, so everything is alike."""
-        row = np.zeros(1, self._rows.dtype)[0]
-        row["key"] = queries.infoset_key(states, self.abstraction.number)
-        row["legal"] = queries.legal_actions(states, self.abstraction.number)
-        legal = queries.bits(row["legal"])
-        row["policy"][:, legal] = 1 / len(legal)
-        return self._told(row)
-
-    def _told(self, row: Any) -> Infoset:
-        key = int(row["key"])
-        means = row["regret"] / np.where(row["count"] > 0, row["count"], 1.0)
-        return Infoset(
-            identifier=self.abstraction.identifier(key),
-            key=f"{key:016x}",
-            description=self.abstraction.describe(key),
-            visits=int(row["updates"]),
-            reach=float(row["reach"]),
-            actions=[
-                InfosetAction(
-                    name=self.abstraction.actions[a],
-                    latest=float(row["policy"][LATEST, a]),
-                    average=float(row["policy"][AVERAGE, a]),
-                    regret=float(means[a]),
-                )
-                for a in queries.bits(row["legal"])
-            ],
-            snapshot=self.games,
-        )
-
     def find(self, query: Query, offset: int, limit: int) -> tuple[int, list[Infoset]]:
         """How many infosets match, and a page of them."""
         rows = np.flatnonzero(self._rows["updates"] >= query.min_visits)
@@ -116,14 +73,6 @@ class Snapshot:
         order = self._ranks(query.sort)[rows]
         rows = rows[np.argsort(-order if query.descending else order, kind="stable")]
         return len(rows), [self.infoset(r) for r in rows[offset : offset + limit].tolist()]
-
-    def row_at(self, states: States) -> int | None:
-        """The row of the infoset of the player to move, if the policy knows it."""
-        key = np.uint64(queries.infoset_key(states, self.abstraction.number))
-        place = int(np.searchsorted(self._sorted_keys, key))
-        if place == len(self._sorted_keys) or self._sorted_keys[place] != key:
-            return None
-        return int(self._by_key[place])
 
     def visits(self, row: int) -> int:
         return int(self._rows["updates"][row])

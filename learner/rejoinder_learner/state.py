@@ -70,6 +70,8 @@ class Learner:
         )
         if checkpoint:
             self._restore(checkpoint)
+        elif config.start:
+            raise ValueError("the policy that the run starts from is missing")
 
     def fold(self, delta: Delta) -> None:
         """Add the delta of game number `games`."""
@@ -210,7 +212,7 @@ class Learner:
 
 def warm_up(config: Learning) -> None:
     """Have the learner's kernels compiled or loaded, by folding a game without decisions."""
-    learner = Learner(config.model_copy(update={"batch": 1}))
+    learner = Learner(config.model_copy(update={"batch": 1, "start": ""}))
     learner.fold(np.zeros(0, entry_dtype(len(config.load_abstraction().actions))))
 
 

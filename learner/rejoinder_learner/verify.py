@@ -85,6 +85,7 @@ def read(run: RunDir) -> Verification:
         if checkpoint := _check_checkpoint(found, games):
             kernels.add(checkpoint.kernel)
     _check_ends(found, checkpoints)
+    _check_start(found, checkpoints)
     if others := sorted(kernels - {KERNEL_VERSION}):
         found.notes.append(
             f"the run was made, at least in part, by kernels {', '.join(others)}; these are "
@@ -201,6 +202,18 @@ def _check_ends(found: Verification, checkpoints: list[int]) -> None:
         )
 
 
+def _check_start(found: Verification, checkpoints: list[int]) -> None:
+    """What a run starts from must be there; where that came from its games cannot tell."""
+    start = found.run.config.start
+    if start and 0 not in checkpoints:
+        found.object("checkpoint", 0, "is missing: the policy that the run starts from")
+    elif start:
+        found.notes.append(
+            f"the run starts from a policy that it was given, {start}; "
+            "what is checked is what its games made of that"
+        )
+
+
 class _Replay:
     """Plays games of the ledger again, segment by segment."""
 
@@ -218,8 +231,8 @@ class _Replay:
 
     def segment(self, games: range, done: int, on_game: Callable[[int], None]) -> None:
         """Replay games from a checkpoint on, until one of them is wrong."""
-        start = self._run.checkpoint(games.start) if games.start else None
-        learner = Learner(self._config, start)
+        known = games.start or self._config.start
+        learner = Learner(self._config, self._run.checkpoint(games.start) if known else None)
         complete = True  # no game was left out, so the learner's state is known
         self._keep_snapshots(learner)
         for n in games:

@@ -21,11 +21,14 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rejoinder.cfr.patch import take_rows
 from rejoinder.cfr.policy import policy_dtype
 from rejoinder.cfr.rollout import row_dtype
+from rejoinder.cfr.table import table_of
 from rejoinder.config import Learning, canonical_json
 from rejoinder.files import sync_directory, write_durably
 from rejoinder.jit import KERNEL_VERSION
+from rejoinder.ledger import genesis
 
 Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -69,6 +72,18 @@ def digest(fingerprint: str, games: int, rows: Rows) -> str:
     made = hashlib.sha256(header.encode() + b"\n")
     made.update(np.ascontiguousarray(rows).data if len(rows) else b"")
     return made.hexdigest()
+
+
+def start_of(rows: Rows) -> str:
+    """The config's `start` of a run that begins with these rows."""
+    return hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest() if len(rows) else ""
+
+
+def first_checkpoint(config: Learning, rows: Rows) -> Checkpoint:
+    """The state before the first game of a run that begins with these rows."""
+    head = genesis(config.fingerprint)
+    policies = take_rows(table_of(rows), np.arange(len(rows))).rows
+    return Checkpoint(0, head, rows, snapshots={0: Policies(head, policies)})
 
 
 def needed_versions(config: Learning, games: int) -> range:
@@ -184,6 +199,8 @@ def read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
     }
     if digest(manifest.fingerprint, manifest.games, read[_TABLE].rows) != manifest.digest:
         raise DamagedError("its digest is not that of its table")
+    if manifest.games == 0 and start_of(read[_TABLE].rows) != config.start:
+        raise DamagedError("its table is not the one that the run starts from")
     return Checkpoint(
         games=manifest.games,
         head=read[_TABLE].head,

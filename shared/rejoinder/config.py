@@ -81,6 +81,9 @@ class Learning(BaseModel):
     """B: games between two snapshots."""
     lag: int = Field(1, ge=0, le=1_000)
     """L: how many snapshots behind the newest one a game is played; see `version_for`."""
+    start: str = Field("", pattern="^([0-9a-f]{64})?$", json_schema_extra=LATER)
+    """SHA-256 of the rows that the learner starts with, which are the checkpoint at game 0; empty:
+    it starts from nothing."""
 
     @field_validator("game")
     @classmethod

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, (json.dumps(value, indent=2) + "\n").encode())
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Put the content in the place of what is there, for good."""
+def write_atomically(path: Path, content: bytes | Iterator[bytes]) -> None:
+    """Put the content, whole or in pieces, in the place of what is there, for good."""
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
         write_durably(temporary, content)
@@ -31,11 +32,11 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_directory(path.parent)
 
 
-def write_durably(path: Path, content: bytes | memoryview) -> None:
+def write_durably(path: Path, content: bytes | memoryview | Iterator[bytes]) -> None:
     """Write a file that is still there after a power cut; until then it may be seen half."""
     try:
         with path.open("wb") as file:
-            file.write(content)
+            file.writelines(content if isinstance(content, Iterator) else [content])
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -4,7 +4,8 @@
     provenance.json     what ran it: one entry for the start and for each resume
     metrics.jsonl       statistics and win rates by game index, one JSON object a line
     ledger.bin          a record for every folded game, hash-chained (see `ledger`)
-    checkpoints/N/      the learner's state after N games, in eight digits (see `checkpoints`)
+    checkpoints/N/      the learner's state after N games, in eight digits (see `checkpoints`);
+                        at 0 what the run starts from, if that is not nothing
     quarantine.jsonl    messages that were refused, with the reason (see `add_to_quarantine`)
     workers.json        which workers have brought games since when, and which are banned
     status.json         what the trainer last said of itself
@@ -36,9 +37,12 @@ from rejoinder.checkpoints import (
     FORMAT,
     Checkpoint,
     DamagedError,
+    Rows,
     RunError,
     contents_of,
+    first_checkpoint,
     read_checkpoint,
+    start_of,
     thinned,
     write_checkpoint,
 )
@@ -88,8 +92,10 @@ class RunDir:
         self.id = name  # what its keys on a server are called; no other run has it
 
     @classmethod
-    def create(cls, path: Path, config: RunConfig) -> RunDir:
-        """A new run in a directory that is empty or not there yet."""
+    def create(cls, path: Path, config: RunConfig, start: Rows | None = None) -> RunDir:
+        """A new run in a directory that is empty or not there yet; `start`: what it begins with."""
+        if config.start != ("" if start is None else start_of(start)):
+            raise RunError("start: the policy that the config names has to be given, by --from")
         if path.exists() and not path.is_dir():
             raise RunError(f"{path} is a file; a run needs a directory")
         if path.exists() and any(path.iterdir()):
@@ -98,7 +104,9 @@ class RunDir:
         (path / _CHECKPOINTS).mkdir(parents=True, exist_ok=True)
         name = re.sub("[^A-Za-z0-9]+", "-", path.resolve().name).strip("-")[:40]
         run = cls(path, config, f"{name}-{secrets.token_hex(4)}".lstrip("-"))
-        run._write_config()
+        if start is not None and config.start:
+            run.save(first_checkpoint(config, start))
+        run._write_config()  # last: this is what makes it a run
         return run
 
     @classmethod
@@ -116,7 +124,12 @@ class RunDir:
         return run
 
     def continue_with(self, config: RunConfig) -> None:
-        """Take over another length and other reporting; everything else must be the same."""
+        """Take over another length and other reporting; everything else must be the same.
+
+        A config that does not say what the run starts from leaves that as it is.
+        """
+        if not config.start:
+            config = config.model_copy(update={"start": self.config.start})
         if config.fingerprint != self.config.fingerprint:
             difference = describe_difference(self.config, config)
             raise RunError(f"{self.path} is a run of another config: {difference}")
@@ -270,7 +283,8 @@ class RunDir:
         finally:
             remove(temporary)
             remove(before)
-        for games in thinned(self.checkpoint_games(), self.config.checkpoints_kept):
+        there = [n for n in self.checkpoint_games() if n > 0 or not self.config.start]
+        for games in thinned(there, self.config.checkpoints_kept):
             remove(self._folder_of(games))
 
     def _holds(self, folder: Path, checkpoint: Checkpoint) -> bool:
@@ -308,7 +322,7 @@ class RunDir:
     ) -> Checkpoint | None:
         """The newest whole checkpoint that the ledger leads to, of at most so many games."""
         records = self.ledger()
-        refused = 0
+        found, refused = None, 0
         for games in reversed(self.checkpoint_games()):
             if most is not None and games > most:
                 continue
@@ -319,16 +333,22 @@ class RunDir:
                 if head_after(records, games, self.config.fingerprint) != checkpoint.head:
                     raise DamagedError("the ledger tells of another history")
             except DamagedError as error:
-                refused += 1
+                refused += games > 0
                 report(f"the checkpoint at game {games:,} of {self.path} is not used: {error}")
             else:
-                return checkpoint
+                found = checkpoint
+                break
         if refused and len(records) == 0:
             raise RunError(
                 f"{self.path / _LEDGER} is missing, so no checkpoint can be continued; "
                 "put it back, or start again with --overwrite"
             )
-        return None
+        if found is None and self.config.start:
+            raise RunError(
+                f"{self._folder_of(0)}, the policy that the run starts from, is not whole; "
+                "put it back, or start again with --overwrite"
+            )
+        return found
 
     def result(self, report: Callable[[str], None] = lambda _: None) -> Checkpoint:
         """The newest whole checkpoint; it is an error if there is none."""

@@ -58,6 +58,14 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Delete the run there and start again.")
     ] = False,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE_OR_RUN",
+            help="Start from a checkpoint in the paper's format, or from a run's newest one.",
+        ),
+    ] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Write the report when it is finished.")
     ] = False,
@@ -73,7 +81,7 @@ def train(
         raise ValueError("--workers: sequential training has none; leave it out, or --mode ordered")
     where = exposure(metrics_port, metrics_host, metrics_targets)
     planned = plan(config, mode, redis, games, seed, run, settings)
-    directory = _prepare(planned, resume=resume, overwrite=overwrite)
+    directory = _prepare(planned, start, output, resume=resume, overwrite=overwrite)
     title = f"training {planned.name}"
     with told_to_prometheus(directory, where) as telemetry, graceful_stop() as should_stop:
         if mode == "sequential":
@@ -95,7 +103,7 @@ def train(
         output.say(f"wrote {write_report(open_run(planned.path, output))}")
     output.result(
         result_fields(result)
-        | {"run": str(planned.path), "fingerprint": planned.config.fingerprint, "mode": mode}
+        | {"run": str(planned.path), "fingerprint": directory.config.fingerprint, "mode": mode}
     )
     if not result.finished:
         raise typer.Exit(130)
@@ -211,13 +219,19 @@ def result_fields(result: TrainResult) -> dict[str, Any]:
     }
 
 
-def _prepare(planned: Plan, *, resume: bool, overwrite: bool) -> RunDir:
+def _prepare(
+    planned: Plan, start: Path | None, output: Output, *, resume: bool, overwrite: bool
+) -> RunDir:
     """The run directory to train in; what is already there is never lost by accident."""
     from rejoinder.rundir import RunDir, is_run, remove_run
+    from rejoinder.starts import begin, read_start
 
-    path, config = planned.path, planned.config
+    path, config, rows = planned.path, planned.config, None
     if resume and overwrite:
         raise ValueError("--resume and --overwrite exclude each other")
+    if start is not None:
+        given = read_start(start, output.warn)
+        config, rows = begin(config, given, output.warn), given.rows
     if resume:
         directory = RunDir.open(path)
         directory.continue_with(config)
@@ -229,7 +243,7 @@ def _prepare(planned: Plan, *, resume: bool, overwrite: bool) -> RunDir:
                 "--run names another directory"
             )
         remove_run(path)
-    return RunDir.create(path, config)
+    return RunDir.create(path, config, rows)
 
 
 @contextmanager

@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from rejoinder_gateway import exports
+from rejoinder import exports
+from rejoinder.infosets import Infoset
 from rejoinder_gateway.context import Here, Stream, TheRun, context
 from rejoinder_gateway.lookup import look_up
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.schemas import (
     LARGEST,
     Found,
-    Infoset,
     InfosetPage,
     Lookup,
     PolicyFile,

@@ -1,4 +1,8 @@
-"""A whole policy, or all results, as files for analysis."""
+"""A whole policy as a file for analysis: JSON, CSV or Parquet; and the pieces of such files.
+
+They hold what a policy does and why, not what a learner needs to go on: that is a checkpoint, or
+the paper's file (see `paper`).
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from rejoinder_gateway.schemas import Infoset
-from rejoinder_gateway.snapshots import Snapshot
+from rejoinder.infosets import Infoset, Policy
 
 Format = Literal["json", "csv", "parquet"]
 MEDIA_TYPES = {
@@ -24,22 +25,22 @@ MEDIA_TYPES = {
 _BLOCK = 1_000  # infosets written at once
 
 COLUMNS = {
-    "identifier": pa.string(),
-    "key": pa.string(),
-    "visits": pa.int64(),
-    "reach": pa.float64(),
-    "action": pa.string(),
-    "latest": pa.float64(),
-    "average": pa.float64(),
-    "regret": pa.float64(),
+    "identifier": "string",
+    "key": "string",
+    "visits": "int64",
+    "reach": "float64",
+    "action": "string",
+    "latest": "float64",
+    "average": "float64",
+    "regret": "float64",
 }
 
 
-def write(snapshot: Snapshot, form: Format) -> Iterator[bytes]:
+def write(policy: Policy, form: Format) -> Iterator[bytes]:
     """The file in pieces, so that a big policy never lies in memory twice."""
     if form == "json":
-        return _json(snapshot)
-    return _csv(snapshot) if form == "csv" else _parquet(snapshot)
+        return _json(policy)
+    return _csv(policy) if form == "csv" else _parquet(policy)
 
 
 def csv_header(columns: Iterable[str]) -> bytes:
@@ -63,25 +64,37 @@ def _harmless(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
 
 
-def _json(snapshot: Snapshot) -> Iterator[bytes]:
-    head = {"games": snapshot.games, "digest": snapshot.digest}
+def _json(policy: Policy) -> Iterator[bytes]:
+    head = {"games": policy.games, "digest": policy.digest}
     yield json.dumps(head)[:-1].encode() + b', "infosets": ['
-    for k, infosets in enumerate(_blocks(snapshot)):
+    for k, infosets in enumerate(_blocks(policy)):
         yield json_items(infosets, first=k == 0)
     yield b"\n]}\n"
 
 
-def _csv(snapshot: Snapshot) -> Iterator[bytes]:
+def _csv(policy: Policy) -> Iterator[bytes]:
     yield csv_header(COLUMNS)
-    for infosets in _blocks(snapshot):
+    for infosets in _blocks(policy):
         yield csv_lines(_rows(infosets), COLUMNS)
 
 
-def _parquet(snapshot: Snapshot) -> Iterator[bytes]:
-    schema = pa.schema(COLUMNS.items())
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"Parquet needs {error.name}: install it by pip install 'rejoinder[gateway]'"
+        ) from None
+    return pyarrow, pyarrow.parquet
+
+
+def _parquet(policy: Policy) -> Iterator[bytes]:
+    pa, pq = _arrow()
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
     sink = _Pieces()
     with pq.ParquetWriter(sink, schema) as writer:
-        for infosets in _blocks(snapshot):
+        for infosets in _blocks(policy):
             writer.write_table(pa.Table.from_pylist(_rows(infosets), schema))
             yield sink.take()
     yield sink.take()
@@ -112,10 +125,10 @@ class _Pieces(io.RawIOBase):
         return taken
 
 
-def _blocks(snapshot: Snapshot) -> Iterator[list[Infoset]]:
+def _blocks(policy: Policy) -> Iterator[list[Infoset]]:
     """Some infosets at a time, in the order in which they were first met."""
-    for start in range(0, len(snapshot), _BLOCK):
-        yield [snapshot.infoset(r) for r in range(start, min(start + _BLOCK, len(snapshot)))]
+    for start in range(0, len(policy), _BLOCK):
+        yield [policy.infoset(r) for r in range(start, min(start + _BLOCK, len(policy)))]
 
 
 def _rows(infosets: list[Infoset]) -> list[dict[str, Any]]:

@@ -1,0 +1,110 @@
+"""`rejoinder export RUN` and `rejoinder import FILE`: policies for others, and from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from rejoinder_cli.options import GamesOption, SeedOption, SetOption
+from rejoinder_cli.output import JsonFlag, Output
+from rejoinder_cli.runs import RunArgument
+
+if TYPE_CHECKING:
+    from rejoinder.checkpoints import Checkpoint
+    from rejoinder.config import RunConfig
+
+Format = Literal["paper", "json", "csv", "parquet"]
+
+
+def export(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")],
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="paper: the paper's checkpoint, with all that a learner needs to go on; json, "
+            "csv, parquet: the policy, for analysis.",
+        ),
+    ] = "paper",
+    snapshot: Annotated[
+        int | None, typer.Option(min=0, help="Games of the checkpoint (default: the newest).")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file that is there.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write the policy of a run into a file."""
+    from rejoinder.checkpoints import digest
+    from rejoinder.files import write_atomically
+    from rejoinder.rundir import RunDir
+
+    output = Output(as_json)
+    opened = RunDir.open(run)
+    there = opened.checkpoint_games()
+    if snapshot is not None and snapshot not in there:
+        known = ", ".join(map(str, there)) or "none"
+        raise ValueError(f"{run} has no checkpoint at game {snapshot}; there are {known}")
+    checkpoint = opened.result(output.warn) if snapshot is None else opened.checkpoint(snapshot)
+    if out.exists() and not overwrite:
+        raise ValueError(f"{out} is there already; --overwrite replaces it")
+    write_atomically(out, _content(opened.config, checkpoint, form))
+    what = f"{len(checkpoint.rows):,} infosets after {checkpoint.games:,} games"
+    output.say(f"wrote {out}: {what}, as {form}")
+    output.result(
+        {
+            "file": str(out),
+            "format": form,
+            "games": checkpoint.games,
+            "infosets": len(checkpoint.rows),
+            "digest": digest(opened.config.fingerprint, checkpoint.games, checkpoint.rows),
+        }
+    )
+
+
+def _content(config: RunConfig, checkpoint: Checkpoint, form: Format) -> Iterator[bytes]:
+    from rejoinder import exports, paper
+    from rejoinder.infosets import Policy
+
+    if form == "paper":
+        return iter([paper.write(config, checkpoint.rows)])
+    return exports.write(Policy(config, checkpoint), form)
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A checkpoint as in the paper.")],
+    run: Annotated[Path, typer.Option(metavar="DIR", help="The run directory to make.")],
+    games: GamesOption = None,
+    seed: SeedOption = None,
+    settings: SetOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Make a run that starts from a checkpoint in the paper's format."""
+    from rejoinder.config import make_config
+    from rejoinder.rundir import RunDir, is_run
+    from rejoinder.starts import begin, read_start
+
+    output = Output(as_json)
+    if is_run(file):
+        raise ValueError(f"{file} is a run, not a file; `rejoinder train CONFIG --from` takes it")
+    start = read_start(file)
+    changed = list(settings or [])
+    changed += [] if games is None else [f"games={games}"]
+    changed += [] if seed is None else [f"seed={seed}"]
+    config = make_config(start.config.model_dump(mode="json"), changed, source=str(file))
+    made = RunDir.create(run, begin(config, start, output.warn), start.rows)
+    output.say(
+        f"made {run}: {len(start.rows):,} infosets; to train on: rejoinder train {run} --resume"
+    )
+    output.result(
+        {
+            "run": str(run),
+            "infosets": len(start.rows),
+            "start": made.config.start,
+            "fingerprint": made.config.fingerprint,
+        }
+    )

@@ -1,0 +1,143 @@
+"""`rejoinder export` and `import`, and training that starts from what they made."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from command import refused, run, run_json
+
+from rejoinder.rundir import RunDir
+
+SMALL = ("--set", "rollouts=1", "--set", "eval_every=0", "--mode", "sequential")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small run at the paper's rules."""
+    path = tmp_path_factory.mktemp("trained") / "run"
+    run_json("train", "paper", "--games", "10", "--run", path, *SMALL)
+    return path
+
+
+def rows(path: Path) -> bytes:
+    return RunDir.open(path).result().rows.tobytes()
+
+
+def test_a_checkpoint_goes_out_and_comes_in_again(trained: Path, tmp_path: Path) -> None:
+    first, second, again = tmp_path / "first.json", tmp_path / "second.json", tmp_path / "again"
+    told = run_json("export", trained, "--out", first)
+    assert told["format"] == "paper"
+    assert (told["games"], told["digest"]) == (10, run_json("digest", trained)["digest"])
+    made = run_json("import", first, "--run", again, "--seed", "7", "--games", "12")
+    assert made["infosets"] == told["infosets"] > 50
+    assert rows(again) == rows(trained)
+    config = RunDir.open(again).config
+    assert (config.seed, config.games, config.rollouts) == (7, 12, 1)
+    run_json("export", again, "--format", "paper", "--out", second)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_an_imported_run_is_trained_on(trained: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file.json"
+    run_json("export", trained, "--out", file)
+    run_json("import", file, "--run", tmp_path / "one", "--set", "eval_every=0")
+    one = run_json("train", tmp_path / "one", "--resume", "--games", "6", "--mode", "sequential")
+    paper = ("train", "paper", "--from", file, "--games", "6", *SMALL)
+    two = run_json(*paper, "--run", tmp_path / "two")
+    more = ("train", "paper", "--games", "6", *SMALL)
+    three = run_json(*more, "--from", trained, "--run", tmp_path / "three")
+    assert one["digest"] == two["digest"] == three["digest"]
+    assert (one["games"], one["fingerprint"]) == (6, two["fingerprint"])
+    plain = run_json(*more, "--run", tmp_path / "plain")
+    assert plain["fingerprint"] != one["fingerprint"]
+    assert run_json("verify", tmp_path / "two", "--sample", "1")["verified"]
+    on = ("train", "paper", "--games", "8", *SMALL, "--resume")
+    longer = run_json(*on, "--run", tmp_path / "two")
+    assert (longer["games"], longer["fingerprint"]) == (8, two["fingerprint"])
+    assert "start is" in refused(*paper, "--run", tmp_path / "plain", "--resume")
+    assert "by --from" in refused("train", tmp_path / "one", "--run", tmp_path / "four")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda text: text[:-300], "damaged JSON: "),
+        (lambda text: text.replace("0.0,\n", "", 1), "it has 21 actions, not 22"),
+        (lambda text: text.replace('"epsilon": 0.1', '"epsilon": 3'), "epsilon: "),
+        (lambda _: "", "damaged JSON: "),
+    ],
+)
+def test_a_file_that_is_wrong_leaves_nothing_behind(
+    trained: Path, tmp_path: Path, spoil: Any, told: str
+) -> None:
+    file = tmp_path / "file.json"
+    run_json("export", trained, "--out", file)
+    file.write_text(spoil(file.read_text("utf-8")), "utf-8")
+    said = refused("import", file, "--run", tmp_path / "run")
+    assert f"{file}: " in said
+    assert told in said
+    assert f"{file}: " in refused("train", "paper", "--from", file, "--run", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_cannot_be_is_one_line(trained: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file.json"
+    run_json("export", trained, "--out", file)
+    assert "is there already" in refused("export", trained, "--out", file)
+    run_json("export", trained, "--out", file, "--overwrite")
+    assert "no run at" in refused("export", tmp_path / "none", "--out", file)
+    assert "has no checkpoint at game 3; there are 10" in refused(
+        "export", trained, "--out", tmp_path / "x", "--snapshot", "3"
+    )
+    assert "No such file" in refused("import", tmp_path / "none.json", "--run", tmp_path / "run")
+    assert "is a run" in refused("import", trained, "--run", tmp_path / "run")
+    assert "holds a run already" in refused("import", file, "--run", trained)
+    assert "buffer_size: it is 10 in" in refused(
+        "import", file, "--run", tmp_path / "run", "--set", "buffer_size=3"
+    )
+    run_json("train", "micro", "--games", "3", *SMALL, "--run", tmp_path / "micro")
+    assert "rules.property_copies: (3, 0, 1) cannot be said in the paper's format" in refused(
+        "export", tmp_path / "micro", "--out", tmp_path / "x"
+    )
+    assert not (tmp_path / "x").exists()
+
+
+def test_policies_for_analysis(trained: Path, tmp_path: Path) -> None:
+    files = {form: tmp_path / f"policy.{form}" for form in ("json", "csv", "parquet")}
+    for form, file in files.items():
+        assert run_json("export", trained, "--format", form, "--out", file)["format"] == form
+    table = RunDir.open(trained).result().rows
+    whole = json.loads(files["json"].read_text("utf-8"))
+    assert (whole["games"], len(whole["infosets"])) == (10, len(table))
+    flat = pq.read_table(files["parquet"]).to_pylist()
+    with files["csv"].open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    expected = [
+        (infoset["identifier"], action["name"], action["average"])
+        for infoset in whole["infosets"]
+        for action in infoset["actions"]
+    ]
+    assert [(r["identifier"], r["action"], r["average"]) for r in flat] == expected
+    assert [(r["identifier"], r["action"], float(r["average"])) for r in lines] == expected
+    assert [i["visits"] for i in whole["infosets"]] == table["updates"].tolist()
+
+
+def test_parquet_without_pyarrow(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    said = refused("export", trained, "--format", "parquet", "--out", tmp_path / "policy.parquet")
+    assert "pip install 'rejoinder[gateway]'" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_words_for_people(trained: Path, tmp_path: Path) -> None:
+    file, made = tmp_path / "file.json", tmp_path / "made"
+    assert f"wrote {file}: " in run("export", trained, "--out", file).stdout
+    assert f"rejoinder train {made} --resume" in run("import", file, "--run", made).stdout
