@@ -28,6 +28,7 @@ from rejoinder_cli.commands import (
     learner,
     play,
     report,
+    responses,
     solve,
     status,
     track,
@@ -113,6 +114,7 @@ app.command("workers")(status.workers)
 app.command("clean")(clean.clean)
 app.command("eval")(evaluate.evaluate)
 app.command("exploit")(exploit.exploit)
+app.command("responses")(responses.responses)
 app.command("play")(play.play)
 app.command("digest")(digest.digest)
 app.command("verify")(verify.verify)

@@ -2,7 +2,8 @@
 
 Abstract actions are intents. An abstraction is a 64-bit key made of bit fields; `INTENT` is the
 paper's (available intents, streak index), `PROGRESS` adds the public race: both players' set
-progress, bank buckets, what is still owed, and whether a Just Say No is in hand.
+progress, bank buckets, what is still owed, and whether a Just Say No is in hand. Both tell a
+response in which a property counts double from one in which it does not.
 
 The greedy resolver turns an intent into a card. Its choices, all functions of what the player sees:
 
@@ -50,7 +51,7 @@ from rejoinder.games.deal.cards import (
     YIELD,
 )
 from rejoinder.games.deal.engine import legal_moves, view_key
-from rejoinder.games.deal.response import response_amount, valid_responses
+from rejoinder.games.deal.response import response_amount, times_counted, valid_responses
 from rejoinder.jit import kernel, rule
 
 INTENT = 1
@@ -66,6 +67,7 @@ _OWN_BANK = (28, 2)  # bucket of the bank's value
 _HIS_BANK = (30, 2)
 _TO_PAY = (32, 3)  # still owed in this response phase
 _HOLDS_NO = (35, 1)
+_DOUBLED = (56, 1)  # a property can be given now and counts double; never in the paper's game
 
 # Concrete responses by intent, as masks.
 _SAYING_NO = np.uint64(1 << JUST_SAY_NO)
@@ -124,12 +126,19 @@ def _response_intents(state: Any) -> Any:
 def infoset_key(state: Any, abstraction: Any) -> Any:
     if abstraction == CONCRETE:
         return view_key(state, state.mover)
-    key = legal_actions(state, abstraction)
+    legal = legal_actions(state, abstraction)
+    key = legal | (_property_doubled(state, legal) << np.uint64(_DOUBLED[0]))
     key |= np.uint64(state.streak_index) << np.uint64(_STREAK[0])
     key |= np.uint64(state.mover) << np.uint64(_PLAYER[0])
     if abstraction == PROGRESS:
         key |= _progress_bits(state)
     return key
+
+
+@rule
+def _property_doubled(state: Any, intents: Any) -> Any:
+    doubled = times_counted(state.response, state.n_responses, GIVE_PROPERTY) > 1
+    return (intents >> np.uint64(GIVE_OPPONENT_PROPERTY)) & np.uint64(doubled)
 
 
 @rule
@@ -295,11 +304,12 @@ def _intent_of(state: Any, move: Any) -> Any:
 def describe_intent(key: int) -> dict[str, Any]:
     """What an infoset key of `INTENT` says, in the paper's terms."""
     actions = [a for a in range(len(ABSTRACT_NAMES)) if _field(key, _ACTIONS) >> a & 1]
-    return {
+    told = {
         "player": _field(key, _PLAYER),
         "streak_index": _field(key, _STREAK),
         "actions": actions,
     }
+    return told | _doubled(key)
 
 
 def describe_progress(key: int) -> dict[str, Any]:
@@ -314,6 +324,11 @@ def describe_progress(key: int) -> dict[str, Any]:
     }
 
 
+def _doubled(key: int) -> dict[str, bool]:
+    """Nothing where it is not so: the paper's information sets keep the paper's words."""
+    return {"property_doubled": True} if _field(key, _DOUBLED) else {}
+
+
 def _field(key: int, where: tuple[int, int]) -> int:
     return (key >> where[0]) & ((1 << where[1]) - 1)
 
@@ -325,6 +340,7 @@ def intent_identifier(key: int) -> str:
         "opponent": {},
         "player": {"actions": told["actions"]},
         "streak_idx": told["streak_index"],
+        **_doubled(key),
     }
     return _identifier(told["player"], "IntentStateAbstraction", content)
 
@@ -342,6 +358,7 @@ def progress_identifier(key: int) -> str:
         },
         "streak_idx": told["streak_index"],
         "to_pay": told["to_pay"],
+        **_doubled(key),
     }
     return _identifier(told["player"], "ProgressStateAbstraction", content)
 
