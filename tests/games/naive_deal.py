@@ -166,6 +166,8 @@ class NaiveDeal:
         }
         if self._property_counts_double() and "GIVE_OPPONENT_PROPERTY" in self.available_abstract():
             content["property_doubled"] = True
+            bank = self.banks[self.current_player()]
+            content["bank_covers"] = sum(card_worth(card) for card in bank) >= self.owed
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         digest = hashlib.md5(text.encode("utf-8")).hexdigest()
         return f"{self.current_player()}@IntentStateAbstraction@{digest}"

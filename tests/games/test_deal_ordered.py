@@ -8,7 +8,7 @@ import json
 from typing import Any, Literal
 
 import pytest
-from deal_positions import BROWN, GREEN, NO, PINK, moves, play, see
+from deal_positions import BROWN, GREEN, NO, PINK, moves, play, resolved, see
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -239,10 +239,28 @@ class TestWhatAnAgentIsTold:
     def test_whether_a_property_counts_double(self, name: str) -> None:
         session = charged(greens=3, bank=("cash 1",), properties=(BROWN, PINK))
         assert self.told(session, name)["property_doubled"] is True
+        assert self.told(session, name)["bank_covers"] is False
+        rich = charged(greens=3, bank=("cash 3", "cash 4"), properties=(BROWN,))
+        assert self.told(rich, name)["bank_covers"] is True
         play(session, "give bank cash 1")
         assert "property_doubled" not in self.told(session, name)
         no_property = charged(greens=3, bank=("cash 1",))
         assert "property_doubled" not in self.told(no_property, name)
+
+    @pytest.mark.parametrize(
+        ("greens", "response", "property_given"),
+        [(1, "ordered", "brown"), (2, "ordered", "pink"), (3, "ordered", "green")]
+        + [(n, "plain", "brown") for n in (1, 2, 3)],
+    )
+    def test_the_property_that_settles_at_least_loss_is_given(
+        self, greens: int, response: Definition, property_given: str
+    ) -> None:
+        session = charged(response, greens=greens, properties=(BROWN, PINK, GREEN))
+        assert resolved(session, "GIVE_OPPONENT_PROPERTY") == f"give property {property_given}"
+
+    def test_if_none_settles_it_the_property_worth_least_is_given(self) -> None:
+        session = charged(greens=3, properties=(PINK, BROWN))
+        assert resolved(session, "GIVE_OPPONENT_PROPERTY") == "give property brown"
 
     def test_what_is_still_owed(self) -> None:
         session = charged(greens=3, bank=("cash 1",), properties=(BROWN, PINK))
@@ -308,6 +326,7 @@ class TestSavedGames:
                 legal = [move.name for move in session.legal()]
                 wanted = [n for n in legal if n.startswith(("give property", "rent", "property"))]
                 session.apply((wanted or legal)[0])
-                if session.states[0]["n_responses"]:
+                response = see(session, 0).response
+                if response and response.responses and "bank" not in response.responses[0]:
                     return session
         raise AssertionError("no such game")
