@@ -178,7 +178,7 @@ class DealMachine(RuleBasedStateMachine):
         assert state["turn"] == self.charged["turn"]
 
     def _extra(self, state: Any) -> int:
-        """What was counted besides the worth: under ordered responses, of a property given first."""
+        """What was counted besides the worth: under ordered responses, of a first property."""
         first = GAME.moves[state["responses"][0]] if state["n_responses"] else ""
         if self.session.rules.response == "plain" or not first.startswith("give property "):
             return 0
