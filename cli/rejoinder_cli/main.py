@@ -29,6 +29,7 @@ from rejoinder_cli.commands import (
     learner,
     play,
     report,
+    responses,
     solve,
     status,
     study,
@@ -115,6 +116,7 @@ app.command("workers")(status.workers)
 app.command("clean")(clean.clean)
 app.command("eval")(evaluate.evaluate)
 app.command("exploit")(exploit.exploit)
+app.command("responses")(responses.responses)
 app.command("play")(play.play)
 app.command("digest")(digest.digest)
 app.command("verify")(verify.verify)

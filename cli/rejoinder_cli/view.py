@@ -92,6 +92,11 @@ class _DealTeller(Teller):
                 "who owes gives cards from bank or properties, one at a time.\n"
                 "No change is given. They go to the other's bank, as money."
             )
+            if given.response == "ordered":
+                told["Order"] = (
+                    "a property given as the first card counts double;\n"
+                    "every later card counts its worth."
+                )
         if given.just_say_no:
             told["Just say no"] = "ends the response at once; what was given stays given."
         told["Draw"] = (
@@ -115,7 +120,7 @@ class _DealTeller(Teller):
         return Group(Text(), owes, status, _deal_table(view))
 
     def move(self, view: DealView, number: int) -> str:
-        return _deal_move(number, view.own)
+        return _deal_move(number, view.own, view.response)
 
     def events(self, before: DealView | None, events: Sequence[Event]) -> list[str]:
         if before is None:  # the deal: the hand is on the first screen
@@ -129,7 +134,7 @@ class _DealTeller(Teller):
                 continue
             owner = before.own if actor == self.person else before.opponent
             lines += [
-                f"{self.who(event)}: {_deal_move(event.number, owner)}"
+                f"{self.who(event)}: {_deal_move(event.number, owner, before.response)}"
                 f"{_paid(event.number, before.response)}"
                 for event in same
             ]
@@ -144,6 +149,7 @@ def _owes(response: ResponseContext) -> str:
     return (
         f"The agent charges {response.action}: you owe {response.owed}, "
         f"paid {response.paid}, {left} to go."
+        + (" A property given now counts double." if response.property_doubled else "")
     )
 
 
@@ -177,7 +183,7 @@ def _progress(piles: PlayerPiles) -> str:
     return ", ".join(told) or "no properties"
 
 
-def _deal_move(number: int, owner: PlayerPiles) -> str:
+def _deal_move(number: int, owner: PlayerPiles, response: ResponseContext | None) -> str:
     """A move with what it is worth to its owner, or charges the other."""
     from rejoinder.games.deal import cards
     from rejoinder.jit import plain
@@ -188,7 +194,8 @@ def _deal_move(number: int, owner: PlayerPiles) -> str:
         rent = plain(cards.rent_for)(colour, owner.properties.get(cards.COLOURS[colour], 0))
         return f"{name}: charges {rent or 'nothing'}"
     if cards.GIVE_BANK <= number < cards.PASS:
-        return f"{name}, worth {_worth(number)}"
+        worth, counts = _worth(number), _counts(number, response)
+        return f"{name}, worth {worth}" + (f", counts {counts}" if counts != worth else "")
     if number == cards.JUST_SAY_NO:
         return f"{name}: ends the payment"
     if number == cards.YIELD:
@@ -204,9 +211,17 @@ def _worth(number: int) -> int:
     return int(WORTH[plain(given_kind)(number)]) if GIVE_BANK <= number < PASS else 0
 
 
+def _counts(number: int, before: ResponseContext | None) -> int:
+    """What a giving move counts towards the debt; 0 for other moves."""
+    from rejoinder.games.deal.cards import GIVE_PROPERTY
+
+    doubled = before is not None and before.property_doubled and number >= GIVE_PROPERTY
+    return _worth(number) * (2 if doubled else 1)
+
+
 def _paid(number: int, before: ResponseContext | None) -> str:
     """What is paid after a response."""
-    return f" ({before.paid + _worth(number)} of {before.owed} paid)" if before else ""
+    return f" ({before.paid + _counts(number, before)} of {before.owed} paid)" if before else ""
 
 
 def _cards(drawn: Sequence[Event]) -> str:

@@ -23,6 +23,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from weakref import WeakValueDictionary
 
+from numpy.lib.recfunctions import repack_fields
 from pydantic import ValidationError
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
@@ -439,8 +440,16 @@ def unknown_game() -> Problem:
 
 
 def position(session: Session) -> str:
-    """Tells states apart, so that a log is never played on by rules that lead elsewhere."""
-    return hashlib.blake2b(session.states.tobytes(), digest_size=16).hexdigest()
+    """Tells states apart, so that a log is never played on by rules that lead elsewhere.
+
+    A field that is younger than some logs is left out while it is 0, as it was before: those logs
+    keep their positions.
+    """
+    states, later = session.states, session.game.later
+    kept = [n for n in states.dtype.names or () if n not in later or states[n].any()]
+    if len(kept) < len(states.dtype):
+        states = repack_fields(states[kept], align=True)
+    return hashlib.blake2b(states.tobytes(), digest_size=16).hexdigest()
 
 
 async def _tell(table: Table) -> None:

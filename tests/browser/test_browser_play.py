@@ -56,6 +56,55 @@ def test_the_response_phase_says_what_is_owed_and_what_may_be_given(page: Page) 
     assert page.locator("[aria-live] p").last.inner_text().startswith("You owe")
 
 
+def test_a_property_that_counts_double_is_shown_so(page: Page) -> None:
+    """The table and the rules, in a phase of ordered responses and after its first card."""
+    page.goto("/")
+    told = page.evaluate(
+        """async () => {
+          const { dealTable } = await import("/js/play/deal_table.js");
+          const { rulesText } = await import("/js/play/rules.js");
+          const { after, tell } = await import("/js/play/deal_events.js");
+          const { createGame } = await import("/js/api.js");
+          const opponent = (configuration) => ({ baseline: "random", configuration });
+          const { game } = await createGame({ opponent: opponent("deal-ordered"), first: "you" });
+          const other = await createGame({ opponent: opponent("deal-medium"), first: "you" });
+          const view = structuredClone(game.view);
+          Object.assign(view.own, { properties: { green: 1 }, bank: { "cash 1": 1 } });
+          view.opponent.properties = { green: 3 };
+          const event = (actor, name) => ({ number: 0, actor, name, text: "" });
+          const legal = ["give property green", "give bank cash 1"].map((name) => ({ name }));
+          const seen = (view) => {
+            view.to_move = view.player;
+            const shown = { view, legal, touched: [], streak: 2, headline: null, note: null };
+            const table = dealTable({ ...shown, onMove: () => {} });
+            const note = table.querySelector(".response__note");
+            return [table.querySelector(".give").textContent, note.textContent];
+          };
+          const charged = after(view, event(1, "rent green"), 0).view;
+          const paid = after(charged, event(0, "give bank cash 1"), 0).view;
+          return {
+            first: seen(charged),
+            later: seen(paid),
+            left: [paid.response.owed, paid.response.paid],
+            words: [charged, paid].map((v) => tell(event(0, "give property green"), 0, v)),
+            ordered: rulesText(game).textContent,
+            plain: rulesText(other.game).textContent,
+          };
+        }"""
+    )
+    assert told["first"][0] == "Give · 8"
+    assert told["first"][1].endswith("A property given now counts double.")
+    assert told["later"][0] == "Give · 4"
+    assert "double" not in told["later"][1]
+    assert told["left"] == [7, 1]
+    assert told["words"] == [
+        "You give a green property, worth 4, counts 8",
+        "You give a green property, worth 4",
+    ]
+    assert "A property given as the first card counts double." in told["ordered"]
+    assert "double" not in told["plain"]
+
+
 def test_the_agents_replies_are_shown_one_after_the_other(page: Page) -> None:
     page.goto("/")
     new_game(page, opponent="baseline:risk-aware")
@@ -98,10 +147,11 @@ def test_the_shown_table_follows_the_engine(page: Page) -> None:
           };
           const found = [];
           let compared = 0;
-          for (let k = 0; k < 4; k += 1) {
+          for (let k = 0; k < 8; k += 1) {
+            const configuration = k < 4 ? "deal-medium" : "deal-ordered";
             const { secret, game: begun } = await createGame({
-              opponent: { baseline: k % 2 ? "random" : "risk-aware", configuration: "deal-medium" },
-              first: k < 2 ? "you" : "agent",
+              opponent: { baseline: k % 2 ? "random" : "risk-aware", configuration },
+              first: k % 4 < 2 ? "you" : "agent",
             });
             const api = gameApi(begun.id, secret);
             for (let game = begun; !game.over; ) {
@@ -117,7 +167,7 @@ def test_the_shown_table_follows_the_engine(page: Page) -> None:
           return { found, compared };
         }"""
     )
-    assert differences["compared"] > 50
+    assert differences["compared"] > 100
     assert differences["found"] == []
 
 

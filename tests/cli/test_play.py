@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from command import run, run_json
 
+from rejoinder.games.deal import DealRules
 from rejoinder.games.deal.cards import JUST_SAY_NO, RENT_CARD, YIELD
 from rejoinder.games.deal.scenario import scenario
 from rejoinder.games.session import Session
@@ -124,6 +125,35 @@ def test_the_agents_responses_are_told() -> None:
         "agent: give bank cash 3, worth 3 (3 of 4 paid)",
         "agent: just say no: ends the payment (3 of 4 paid)",
     ]
+
+
+def test_a_property_that_counts_double_is_told_so() -> None:
+    session = scenario(
+        rules=DealRules(response="ordered"),
+        hands=[[], ["rent green", "cash 1"]],
+        properties=[["property brown"], ["property green", "property green"]],
+        banks=[["cash 1"], []],
+        to_move=1,
+    )
+    tells = teller(session, 0)
+    assert "a property given as the first card counts double" in tells.rules()
+    told: list[str] = []
+    for move in ("rent green", "give property brown", "give bank cash 1"):
+        before, known = session.view(0), len(session.seen_by(0))
+        session.apply(move)
+        told += tells.events(before, session.seen_by(0)[known:])
+        told += [tells.move(session.view(0), m.number) for m in session.legal()]
+    assert told == [
+        "agent: rent green: charges 4",
+        "give bank cash 1, worth 1",
+        "give property brown, worth 1, counts 2",
+        "you: give property brown, worth 1, counts 2 (2 of 4 paid)",
+        "give bank cash 1, worth 1",
+        "you: give bank cash 1, worth 1 (3 of 4 paid)",
+        "yield: nothing left to give",
+    ]
+    plain = teller(Session.start("deal-medium", seed=1), 0)
+    assert "double" not in plain.rules()
 
 
 def test_every_move_of_deal_can_be_told() -> None:

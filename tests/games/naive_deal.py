@@ -43,6 +43,7 @@ class NaiveDeal:
         draw: int,
         streak: int,
         turn_cap: int,
+        response: str,
     ) -> None:
         """Deal seat 0, then seat 1, from deck[0] on; then the first player draws."""
         self.sets_needed = sets_needed
@@ -50,6 +51,7 @@ class NaiveDeal:
         self.draw = draw
         self.streak = streak
         self.turn_cap = turn_cap
+        self.response = response
 
         self.deck: list[str] = list(deck)  # deck[0] is the next card drawn
         self.discard: list[str] = []
@@ -157,11 +159,15 @@ class NaiveDeal:
         indices = []
         for name in self.available_abstract():
             indices.append(ABSTRACT_ACTIONS.index(name))
-        content = {
+        content: dict[str, object] = {
             "opponent": {},
             "player": {"actions": sorted(indices)},
             "streak_idx": self.streak_index,
         }
+        if self._property_counts_double() and "GIVE_OPPONENT_PROPERTY" in self.available_abstract():
+            content["property_doubled"] = True
+            bank = self.banks[self.current_player()]
+            content["bank_covers"] = sum(card_worth(card) for card in bank) >= self.owed
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         digest = hashlib.md5(text.encode("utf-8")).hexdigest()
         return f"{self.current_player()}@IntentStateAbstraction@{digest}"
@@ -239,6 +245,7 @@ class NaiveDeal:
     def _apply_response(self, action: str) -> None:
         initiator = self.streak_player
         responder = self.current_player()
+        doubled = self._property_counts_double()
         self.responses.append(action)
 
         finished = False
@@ -258,12 +265,18 @@ class NaiveDeal:
             self.properties[responder].remove(card)
             self.banks[initiator].append(card)
             self.paid = self.paid + card_worth(card)
+            if doubled:
+                self.paid = self.paid + card_worth(card)
 
         if self.paid >= self.owed:
             finished = True
         if finished:
             self.in_response = False
             self._end_turn(passed=False)
+
+    def _property_counts_double(self) -> bool:
+        """Under ordered responses, until the first card of the phase is given."""
+        return self.response == "ordered" and self.in_response and len(self.responses) == 0
 
     def _end_turn(self, *, passed: bool) -> None:
         self.turn = self.turn + 1

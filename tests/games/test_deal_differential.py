@@ -1,4 +1,4 @@
-"""The compiled engine against the naive one of naive_deal.py, move by move, on 10,000 games.
+"""The compiled engine against the naive one of naive_deal.py, move by move, on over 10,000 games.
 
 The naive engine's legal moves are drawn from at random and drive both. After every move the two
 must agree on who acts, on every legal move with its abstract name, on the information set and on
@@ -27,7 +27,16 @@ from rejoinder.games.deal.cards import (
     MOVE_NAMES,
 )
 
-NAMED = {"micro": 2500, "tiny": 2500, "small": 2000, "medium": 1500, "large": 600}
+NAMED = {
+    "micro": 2500,
+    "tiny": 2500,
+    "small": 2000,
+    "medium": 1500,
+    "large": 600,
+    "ordered": 1500,
+    "micro-plain": 500,
+    "micro-ordered": 500,
+}
 RANDOM_RULES, GAMES_EACH = 150, 8
 assert sum(NAMED.values()) + RANDOM_RULES * GAMES_EACH >= 10_000
 
@@ -65,6 +74,7 @@ def _play_both(rules: DealRules, choose: random.Random) -> set[str]:
         draw=rules.draw,
         streak=rules.streak,
         turn_cap=rules.turn_cap,
+        response=rules.response,
     )
     to_come = [KIND_NAMES.index(card) for card in reversed(deck)]
     states = np.zeros(1, GAME.dtype)
@@ -168,6 +178,7 @@ def _random_rules(choose: random.Random) -> DealRules:
                     "draw": choose.randrange(0, 5),
                     "streak": choose.randrange(1, 5),
                     "turn_cap": choose.choice([1, 3, 20, 60, 120]),
+                    "response": choose.choice(["plain", "ordered"]),
                 }
             )
         except ValueError:

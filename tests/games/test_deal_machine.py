@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -47,6 +47,7 @@ class DealMachine(RuleBasedStateMachine):
         turn_cap=st.sampled_from([250, 60, 5]),
         seed=st.integers(0, 2**32),
         first=st.integers(0, 1),
+        response=st.sampled_from(["plain", "ordered"]),
     )
     def deal(
         self,
@@ -56,6 +57,7 @@ class DealMachine(RuleBasedStateMachine):
         just_say_no: int,
         seed: int,
         first: int,
+        response: Literal["plain", "ordered"],
         **numbers: int,
     ) -> None:
         try:
@@ -64,6 +66,7 @@ class DealMachine(RuleBasedStateMachine):
                 cash_copies=cash,
                 rent_copies=rent,
                 just_say_no=just_say_no,
+                response=response,
                 **numbers,
             )
         except ValidationError:
@@ -163,7 +166,7 @@ class DealMachine(RuleBasedStateMachine):
         assert self.charged is not None
         gained = state["bank"][initiator] - self.charged["bank"][initiator]
         assert (gained >= 0).all()
-        assert (gained * WORTH).sum() == state["paid"]
+        assert (gained * WORTH).sum() + self._extra(state) == state["paid"]
         assert gained.sum() == state["n_responses"]
         lost = self.charged["bank"][responder] - state["bank"][responder]
         lost[: len(COLOURS)] += (
@@ -173,6 +176,13 @@ class DealMachine(RuleBasedStateMachine):
         assert (state["properties"][initiator] == self.charged["properties"][initiator]).all()
         assert (state["hand"][responder] == self.charged["hand"][responder]).all()
         assert state["turn"] == self.charged["turn"]
+
+    def _extra(self, state: Any) -> int:
+        """What was counted besides the worth: under ordered responses, of a first property."""
+        first = GAME.moves[state["responses"][0]] if state["n_responses"] else ""
+        if self.session.rules.response == "plain" or not first.startswith("give property "):
+            return 0
+        return int(WORTH[COLOURS.index(first.removeprefix("give property "))])
 
     def _check_turn(self, move: str, before: Any, after: Any) -> None:
         """A turn ends unless it has become, or still is, a response phase."""

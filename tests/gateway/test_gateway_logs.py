@@ -317,6 +317,32 @@ def test_a_log_that_leads_elsewhere_by_these_rules_is_not_played_on(
             assert (answer.status_code, answer.json()["title"]) == (503, "Other rules")
 
 
+def test_a_log_from_before_responses_could_be_ordered_is_played_on(
+    runs: Path, database: str
+) -> None:
+    """Its rules do not have the field, and its position is of a state without it."""
+    session = Session.start("deal-medium", seed=7)
+    for _ in range(5):
+        session.apply(session.legal()[0].number)
+    assert position(session) == "fe153037d94e36f381961df1b5de68e0", "as it was stored then"
+
+    with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
+        player = Player.start(client, DEAL)
+        player.play_on(random.Random(1), most=3)
+
+    def age(db: Database) -> None:
+        row, _ = _read(db, player.id)
+        row.rules = {name: value for name, value in row.rules.items() if name != "response"}
+
+    store = Store(settings(runs, database).database_url)
+    asyncio.run(store.do(age))
+    store.close()
+    with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
+        player.client = client
+        player.play_on(random.Random(1))
+        assert player.game["over"]
+
+
 @pytest.mark.parametrize("opponent", OPPONENTS, ids=str)
 def test_a_replay_is_what_the_engine_makes_of_the_log(
     app: FastAPI, client: TestClient, opponent: dict[str, Any]

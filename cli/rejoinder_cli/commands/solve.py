@@ -11,7 +11,7 @@ from rejoinder_cli.output import JsonFlag, Output
 
 def solve(
     name: Annotated[
-        str, typer.Argument(metavar="GAME", help="kuhn, leduc or deal-micro; see `games`.")
+        str, typer.Argument(metavar="GAME", help="kuhn, leduc, deal-micro, …; see `games`.")
     ],
     algorithm: Annotated[
         str, typer.Option(help="cfr, cfr+, lcfr, dcfr, es-mccfr or os-mccfr.")

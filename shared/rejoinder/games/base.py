@@ -65,6 +65,7 @@ class Game:
     starts: int = 1  # the seats 0..starts-1 begin in turn, by game index
     baseline: str | None = None  # name of its hand-made opponent, where it has one
     enumerable: frozenset[str] = frozenset()  # configurations whose whole tree fits in memory
+    later: tuple[str, ...] = ()  # state fields that older saved games lack, where they were 0
 
     def abstraction(self, name: str) -> Abstraction:
         for candidate in self.abstractions:

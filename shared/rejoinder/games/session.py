@@ -214,7 +214,7 @@ class Session:
         session = cls.__new__(cls)
         session.game = game
         session.rules = game.rules_type.model_validate_json(json.dumps(saved.rules), strict=True)
-        session.states = _record("state", game.dtype, saved.state)
+        session.states = _record("state", game.dtype, saved.state, later=game.later)
         words = {name: _decimal(f"chance.{name}", word) for name, word in saved.chance.items()}
         session._chance = _record("chance", rng.STREAM, words)
         for k, outcome in enumerate(saved.upcoming):
@@ -343,14 +343,21 @@ def _names(dtype: np.dtype[Any]) -> tuple[str, ...]:
     return dtype.names
 
 
-def _record(what: str, dtype: np.dtype[Any], values: JsonDict) -> States:
-    """A one-element array of a record dtype of integers, every field checked."""
+def _record(
+    what: str, dtype: np.dtype[Any], values: JsonDict, later: tuple[str, ...] = ()
+) -> States:
+    """A one-element array of a record dtype of integers, every field checked.
+
+    Those of `later` may be missing: they are 0 then.
+    """
     names = _names(dtype)
     for name in values.keys() - set(names):
         raise ValueError(f"{what}.{name}: unknown field; there are {', '.join(names)}")
     made = np.zeros(1, dtype)
     for name in names:
         if name not in values:
+            if name in later:
+                continue
             raise ValueError(f"{what}.{name}: missing")
         field = dtype[name]
         _check_integers(f"{what}.{name}", values[name], field.shape, np.iinfo(field.base))

@@ -75,7 +75,8 @@ GAME = Game(
     check=check,
     starts=2,
     baseline="risk-aware",
-    enumerable=frozenset({"micro"}),
+    enumerable=frozenset({"micro", "micro-plain", "micro-ordered"}),
+    later=("response",),
 )
 
 __all__ = ["GAME", "DealRules", "DealView"]

@@ -2,7 +2,8 @@
 
 Abstract actions are intents. An abstraction is a 64-bit key made of bit fields; `INTENT` is the
 paper's (available intents, streak index), `PROGRESS` adds the public race: both players' set
-progress, bank buckets, what is still owed, and whether a Just Say No is in hand.
+progress, bank buckets, what is still owed, and whether a Just Say No is in hand. Both tell, where
+a property counts double if it is given now, that it does, and whether the bank covers the debt.
 
 The greedy resolver turns an intent into a card. Its choices, all functions of what the player sees:
 
@@ -10,7 +11,8 @@ The greedy resolver turns an intent into a card. Its choices, all functions of w
 - CASH: the highest value, cash before a surplus property;
 - START, ADD: the colour with the fewest still missing, then the most of it in hand;
 - COMPLETE: the colour with the highest full rent;
-- give cash, give property: the card worth least; ties go to the lowest number;
+- give cash, give property: the card worth least; ties go to the lowest number; where a property
+  counts double, the one worth least that settles the debt so, if there is one;
 - OTHER: the rent card held most often.
 """
 
@@ -50,7 +52,7 @@ from rejoinder.games.deal.cards import (
     YIELD,
 )
 from rejoinder.games.deal.engine import legal_moves, view_key
-from rejoinder.games.deal.response import response_amount, valid_responses
+from rejoinder.games.deal.response import response_amount, times_counted, valid_responses
 from rejoinder.jit import kernel, rule
 
 INTENT = 1
@@ -66,6 +68,7 @@ _OWN_BANK = (28, 2)  # bucket of the bank's value
 _HIS_BANK = (30, 2)
 _TO_PAY = (32, 3)  # still owed in this response phase
 _HOLDS_NO = (35, 1)
+_DOUBLED = (56, 2)  # 0 in the paper's game; see `_doubling`
 
 # Concrete responses by intent, as masks.
 _SAYING_NO = np.uint64(1 << JUST_SAY_NO)
@@ -124,12 +127,23 @@ def _response_intents(state: Any) -> Any:
 def infoset_key(state: Any, abstraction: Any) -> Any:
     if abstraction == CONCRETE:
         return view_key(state, state.mover)
-    key = legal_actions(state, abstraction)
+    legal = legal_actions(state, abstraction)
+    key = legal | (_doubling(state, legal) << np.uint64(_DOUBLED[0]))
     key |= np.uint64(state.streak_index) << np.uint64(_STREAK[0])
     key |= np.uint64(state.mover) << np.uint64(_PLAYER[0])
     if abstraction == PROGRESS:
         key |= _progress_bits(state)
     return key
+
+
+@rule
+def _doubling(state: Any, intents: Any) -> Any:
+    """1: a property can be given now and counts double; 2: and the bank covers the debt; else 0."""
+    if times_counted(state.response, state.n_responses, GIVE_PROPERTY) == 1:
+        return np.uint64(0)
+    covers = _bank_value(state, state.mover) >= state.owed
+    offered = (intents >> np.uint64(GIVE_OPPONENT_PROPERTY)) & np.uint64(1)
+    return offered * np.uint64(1 + covers)
 
 
 @rule
@@ -151,10 +165,16 @@ def _progress_bits(state: Any) -> Any:
 @rule
 def _bank_bucket(state: Any, player: Any) -> Any:
     """0: empty, 1: up to 2, 2: up to 6, 3: more."""
+    value = _bank_value(state, player)
+    return (value > 0) + (value > 2) + (value > 6)
+
+
+@rule
+def _bank_value(state: Any, player: Any) -> Any:
     value = 0
     for kind in range(MONEY_KINDS):
         value += state.bank[player, kind] * WORTH[kind]
-    return (value > 0) + (value > 2) + (value > 6)
+    return value
 
 
 @rule
@@ -237,22 +257,28 @@ def _choose_rent(state: Any) -> Any:
 
 @rule
 def _choose_bank_payment(state: Any) -> Any:
-    return GIVE_BANK + _least_worth(state.bank[state.mover])
+    return GIVE_BANK + _least_worth(state.bank[state.mover], 0)
 
 
 @rule
 def _choose_property_payment(state: Any) -> Any:
-    return GIVE_PROPERTY + _least_worth(state.properties[state.mover])
+    times = times_counted(state.response, state.n_responses, GIVE_PROPERTY)
+    settles = (state.owed + 1) // 2 if times > 1 else 0
+    return GIVE_PROPERTY + _least_worth(state.properties[state.mover], settles)
 
 
 @rule
-def _least_worth(pile: Any) -> Any:
-    """The money kind worth least in a pile that has some; PROPERTY + colour is the colour."""
+def _least_worth(pile: Any, enough: Any) -> Any:
+    """The money kind worth least in a pile that has some, rather of those worth `enough`.
+
+    PROPERTY + colour is the colour.
+    """
     best = 0
     least: Any = 100
     for kind in range(len(pile)):
-        if pile[kind] > 0 and WORTH[kind] < least:
-            best, least = kind, np.int64(WORTH[kind])
+        loss = np.int64(WORTH[kind]) + 10 * (WORTH[kind] < enough)
+        if pile[kind] > 0 and loss < least:
+            best, least = kind, loss
     return best
 
 
@@ -295,11 +321,12 @@ def _intent_of(state: Any, move: Any) -> Any:
 def describe_intent(key: int) -> dict[str, Any]:
     """What an infoset key of `INTENT` says, in the paper's terms."""
     actions = [a for a in range(len(ABSTRACT_NAMES)) if _field(key, _ACTIONS) >> a & 1]
-    return {
+    told = {
         "player": _field(key, _PLAYER),
         "streak_index": _field(key, _STREAK),
         "actions": actions,
     }
+    return told | _doubled(key)
 
 
 def describe_progress(key: int) -> dict[str, Any]:
@@ -314,6 +341,12 @@ def describe_progress(key: int) -> dict[str, Any]:
     }
 
 
+def _doubled(key: int) -> dict[str, bool]:
+    """Nothing where it is not so: the paper's information sets keep the paper's words."""
+    doubling = _field(key, _DOUBLED)
+    return {"property_doubled": True, "bank_covers": doubling == 2} if doubling else {}
+
+
 def _field(key: int, where: tuple[int, int]) -> int:
     return (key >> where[0]) & ((1 << where[1]) - 1)
 
@@ -325,6 +358,7 @@ def intent_identifier(key: int) -> str:
         "opponent": {},
         "player": {"actions": told["actions"]},
         "streak_idx": told["streak_index"],
+        **_doubled(key),
     }
     return _identifier(told["player"], "IntentStateAbstraction", content)
 
@@ -342,6 +376,7 @@ def progress_identifier(key: int) -> str:
         },
         "streak_idx": told["streak_index"],
         "to_pay": told["to_pay"],
+        **_doubled(key),
     }
     return _identifier(told["player"], "ProgressStateAbstraction", content)
 

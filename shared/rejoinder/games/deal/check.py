@@ -26,10 +26,11 @@ from rejoinder.games.deal.cards import (
     rent_for,
 )
 from rejoinder.games.deal.engine import NOBODY
+from rejoinder.games.deal.response import times_counted
 from rejoinder.games.deal.rules import DealRules, template
 from rejoinder.jit import plain
 
-_RULES = ("sets_needed", "hand_size", "draw", "streak", "turn_cap")
+_RULES = ("sets_needed", "hand_size", "draw", "streak", "turn_cap", "response")
 _PILES = ("hand", "bank", "properties", "deck", "discard")
 _NO_PHASE = ("owed", "paid", "initiating", "n_responses")  # all 0 outside a response phase
 
@@ -90,7 +91,7 @@ def _turn(state: Any, whole: Any) -> Iterator[str]:
         yield "discard: there were more Just Say No than rents"
 
 
-def _phase(state: Any, _: Any) -> Iterator[str]:
+def _phase(state: Any, whole: Any) -> Iterator[str]:
     """The response phase, if there is one: who owes what to whom, and what was given."""
     n = int(state["n_responses"])
     if not 0 <= n < len(state["responses"]):
@@ -119,8 +120,12 @@ def _phase(state: Any, _: Any) -> Iterator[str]:
         yield "responses: a phase that goes on has seen only cards given"
         return
     kinds = [int(plain(given_kind)(move)) for move in given]
-    if state["paid"] != sum(int(WORTH[kind]) for kind in kinds) or state["paid"] >= state["owed"]:
-        yield "paid: it must be the worth of the cards given, and less than what is owed"
+    counts = sum(
+        int(WORTH[kind]) * plain(times_counted)(whole["response"], place, move)
+        for place, (kind, move) in enumerate(zip(kinds, given, strict=True))
+    )
+    if state["paid"] != counts or state["paid"] >= state["owed"]:
+        yield "paid: it must be what the cards given count, and less than what is owed"
     if any(kinds.count(kind) > state["bank"][initiator, kind] for kind in kinds):
         yield "bank: the initiator must have the cards that were given"
 

@@ -30,6 +30,7 @@ from rejoinder.games.deal.cards import (
 from rejoinder.games.deal.response import (
     response_amount,
     response_complete,
+    times_counted,
     valid_responses,
 )
 from rejoinder.jit import rule
@@ -57,7 +58,7 @@ STATE = np.dtype(
         ("hands_dealt", "i1"),  # seats that have their first hand
         # response phase; owed is 0 outside it
         ("owed", "i1"),
-        ("paid", "i1"),  # value given so far
+        ("paid", "i1"),  # what the cards given so far count
         ("initiating", "i1"),  # the move that started it
         ("n_responses", "i1"),
         ("responses", "i1", (HIGHEST_RENT + 1,)),  # moves so far, in order
@@ -67,6 +68,7 @@ STATE = np.dtype(
         ("draw", "i1"),
         ("streak", "i1"),  # turns in a streak at most
         ("turn_cap", "i2"),
+        ("response", "i1"),  # what a card given counts: one of the definitions in response.py
     ],
     align=True,
 )
@@ -158,7 +160,8 @@ def _respond(state: Any, move: Any) -> None:
     """One card of a response; given cards go to the initiator's bank."""
     responder = state.mover
     initiator = 1 - responder
-    state.responses[state.n_responses] = move
+    place = state.n_responses
+    state.responses[place] = move
     state.n_responses += 1
     if move == JUST_SAY_NO:
         state.hand[responder, JUST_SAY_NO] -= 1
@@ -171,7 +174,7 @@ def _respond(state: Any, move: Any) -> None:
         else:
             state.bank[responder, kind] -= 1
         state.bank[initiator, kind] += 1
-        state.paid += WORTH[kind]
+        state.paid += WORTH[kind] * times_counted(state.response, place, move)
     if response_complete(state, move):
         state.owed = 0
         state.paid = 0

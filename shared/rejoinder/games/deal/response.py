@@ -5,6 +5,11 @@ it complete. Rent is the one there is; another one answers them here, beside its
 `cards.py` and the intent of playing it in `abstraction.py`. A phase carries its context in the
 state: the initiating move, what is owed and paid, and the responses so far (the initiator's state
 before it is today's state with those responses taken back).
+
+A fourth question is the rules' to choose: what does a card given count. Under PLAIN, the paper's,
+it is its worth, so that only which cards are given matters. Under ORDERED a property given as the
+first card counts double, so that their order does too. Every card counts at least 1 under any
+definition, which is what bounds a phase by what is owed.
 """
 
 from __future__ import annotations
@@ -23,6 +28,10 @@ from rejoinder.games.deal.cards import (
     rent_for,
 )
 from rejoinder.jit import rule
+
+# Definitions of what a card given counts, and what the rules call them.
+PLAIN, ORDERED = 0, 1
+DEFINITIONS = ("plain", "ordered")
 
 
 @rule
@@ -43,6 +52,12 @@ def valid_responses(state: Any) -> Any:
         owned = np.uint64(state.properties[responder, colour] > 0)
         moves |= owned << np.uint64(GIVE_PROPERTY + colour)
     return moves if moves else np.uint64(1 << YIELD)
+
+
+@rule
+def times_counted(definition: Any, place: Any, move: Any) -> Any:
+    """How many times its worth a card counts that is given as number `place` (from 0)."""
+    return 2 if definition == ORDERED and place == 0 and move >= GIVE_PROPERTY else 1
 
 
 @rule

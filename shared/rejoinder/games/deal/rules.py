@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
+from rejoinder.config import LATER
 from rejoinder.games.base import Rules, States
 from rejoinder.games.deal.cards import (
     CASH,
@@ -18,6 +19,7 @@ from rejoinder.games.deal.cards import (
     SET_SIZE,
 )
 from rejoinder.games.deal.engine import STATE
+from rejoinder.games.deal.response import DEFINITIONS
 
 # Piles are counted in signed bytes, and a bank may hold every copy of a kind.
 Copies = Annotated[int, Field(ge=0, le=100)]
@@ -44,6 +46,8 @@ class DealRules(Rules):
     """Turns in a streak at most."""
     turn_cap: int = Field(default=250, ge=1, le=10_000)
     """Turns after which the game is a draw."""
+    response: Literal["plain", "ordered"] = Field(default="plain", json_schema_extra=LATER)
+    """What a card given counts: its worth, or a property given first twice as much."""
 
     @field_validator("property_copies", "cash_copies", "rent_copies", mode="before")
     @classmethod
@@ -81,6 +85,19 @@ class DealRules(Rules):
         )
 
 
+# Small enough to enumerate, with debts that take several cards: the order of them can matter.
+_MICRO_DEBTS = DealRules(
+    property_copies=(2, 2, 1),
+    cash_copies=(0, 0, 0, 0),
+    rent_copies=(0, 1, 0),
+    just_say_no=0,
+    sets_needed=1,
+    hand_size=2,
+    draw=1,
+    streak=1,
+    turn_cap=6,
+)
+
 CONFIGURATIONS: dict[str, DealRules] = {
     "medium": DealRules(),
     "small": DealRules(sets_needed=1),
@@ -107,6 +124,9 @@ CONFIGURATIONS: dict[str, DealRules] = {
         streak=1,
         turn_cap=6,
     ),
+    "ordered": DealRules(response="ordered"),
+    "micro-plain": _MICRO_DEBTS,
+    "micro-ordered": _MICRO_DEBTS.model_copy(update={"response": "ordered"}),
 }
 
 
@@ -121,6 +141,7 @@ def template(rules: DealRules) -> States:
     state["deck_count"] = rules.cards
     for name in ("sets_needed", "hand_size", "draw", "streak", "turn_cap"):
         state[name] = getattr(rules, name)
+    state["response"] = DEFINITIONS.index(rules.response)
     return made
 
 

@@ -10,6 +10,7 @@ from rejoinder.games.base import States
 from rejoinder.games.contract import CHANCE, OVER
 from rejoinder.games.deal.cards import (
     COLOURS,
+    GIVE_PROPERTY,
     KIND_NAMES,
     MOVE_NAMES,
     SET_SIZE,
@@ -17,6 +18,7 @@ from rejoinder.games.deal.cards import (
     YIELD,
     given_kind,
 )
+from rejoinder.games.deal.response import DEFINITIONS, times_counted
 from rejoinder.jit import plain
 
 
@@ -43,6 +45,7 @@ class ResponseContext(_Frozen):
     owed: int
     paid: int
     responses: list[str]  # so far, in order
+    property_doubled: bool  # a property given now counts double
     initiator_before: PlayerPiles  # the initiator's public piles before the action
 
 
@@ -63,6 +66,7 @@ class DealView(_Frozen):
     over: bool
     winner: int | None
     sets_needed: int
+    response_rule: str  # what a card given counts: plain or ordered
 
 
 def view(states: States, player: int) -> DealView:
@@ -84,6 +88,7 @@ def view(states: States, player: int) -> DealView:
         over=mover == OVER,
         winner=winner if mover == OVER and winner >= 0 else None,
         sets_needed=int(state["sets_needed"]),
+        response_rule=DEFINITIONS[int(state["response"])],
     )
 
 
@@ -115,6 +120,7 @@ def _response(state: Any) -> ResponseContext:
         owed=int(state["owed"]),
         paid=int(state["paid"]),
         responses=[MOVE_NAMES[move] for move in moves],
+        property_doubled=plain(times_counted)(state["response"], len(moves), GIVE_PROPERTY) > 1,
         # The card that was played was still in his hand.
         initiator_before=before.model_copy(update={"hand_size": before.hand_size + 1}),
     )

@@ -7,7 +7,7 @@
  * @typedef {import("./deal_facts.js").DealView} DealView
  */
 
-import { given, rent, SET_SIZE, worth } from "./deal_facts.js";
+import { counts, given, rent, SET_SIZE, worth } from "./deal_facts.js";
 
 /**
  * The view after an event, and the places on the table that it touched.
@@ -47,7 +47,7 @@ export function tell(event, seat, before) {
   const [kind, colour] = event.name.split(" ");
   const gift = given(event.name);
   if (event.actor === null) return event.name === "hidden" ? "The agent draws a card" : `You draw ${cardName(event.name)}`;
-  if (gift) return `${does("give")} ${giftWords(gift)}`;
+  if (gift) return `${does("give")} ${giftWords(gift, before?.response ?? null)}`;
   if (event.name === "just say no") return `${does("answer")}: Just Say No`;
   if (event.name === "yield") return `${does("have", "has")} nothing left to give`;
   if (event.name === "pass") return does("pass", "passes");
@@ -132,7 +132,7 @@ function play(view, side, card, actor) {
   change(view.discard, card, 1);
   if (kind === "rent") {
     const owed = rent(colour, piles.properties[colour] ?? 0);
-    if (owed > 0) view.response = { initiator: actor, responder: 1 - actor, action: card, owed, paid: 0, responses: [] };
+    if (owed > 0) view.response = { initiator: actor, responder: 1 - actor, action: card, owed, paid: 0, responses: [], property_doubled: view.response_rule === "ordered" };
   } else if (view.response) {
     view.response.responses.push(card);
     view.response.settled = true;
@@ -160,7 +160,8 @@ function give(view, giver, receiver, from, card) {
   change(view[receiver].bank, card, 1);
   view[receiver].bank_value += value;
   if (view.response) {
-    view.response.paid += value;
+    view.response.paid += counts(view.response, from, card);
+    view.response.property_doubled = false;
     view.response.responses.push(`give ${from === "bank" ? "bank " : ""}${card}`);
     view.response.settled = view.response.paid >= view.response.owed;
   }
@@ -178,10 +179,14 @@ function change(pile, card, by) {
   if (pile[card] <= 0) delete pile[card];
 }
 
-/** @param {{from: "bank"|"properties", card: string}} gift */
-function giftWords({ from, card }) {
+/**
+ * @param {{from: "bank"|"properties", card: string}} gift
+ * @param {import("./deal_facts.js").Response|null} response before it
+ */
+function giftWords({ from, card }, response) {
   if (card.startsWith("cash")) return `${card} from the bank`;
-  return `a ${cardName(card)}${from === "bank" ? " from the bank" : ""}, worth ${worth(card)}`;
+  const counted = counts(response, from, card);
+  return `a ${cardName(card)}${from === "bank" ? " from the bank" : ""}, worth ${worth(card)}${counted === worth(card) ? "" : `, counts ${counted}`}`;
 }
 
 /** `property green` is `green property`, as the table calls it. @param {string} card */

@@ -2,10 +2,10 @@
  * Monopoly Deal's cards, as the table shows them. A test holds these against the engine's own.
  *
  * @typedef {{properties: Record<string, number>, complete_sets: string[], bank: Record<string, number>, bank_value: number, hand_size: number}} Piles
- * @typedef {{initiator: number, responder: number, action: string, owed: number, paid: number, responses: string[], settled?: boolean}} Response
+ * @typedef {{initiator: number, responder: number, action: string, owed: number, paid: number, responses: string[], property_doubled: boolean, settled?: boolean}} Response
  * @typedef {{player: number, hand: Record<string, number>, own: Piles, opponent: Piles, discard: Record<string, number>,
  *   deck_size: number, turn: number, streak_player: number, streak_index: number, to_move: number|null,
- *   response: Response|null, over: boolean, winner: number|null, sets_needed: number}} DealView
+ *   response: Response|null, over: boolean, winner: number|null, sets_needed: number, response_rule: string}} DealView
  */
 
 export const COLOURS = ["brown", "green", "pink"];
@@ -43,6 +43,16 @@ export function given(move) {
   if (move.startsWith("give bank ")) return { from: "bank", card: move.slice("give bank ".length) };
   if (move.startsWith("give property ")) return { from: "properties", card: move.slice("give ".length) };
   return null;
+}
+
+/**
+ * What a card that is given now counts towards the debt.
+ * @param {Response|null} response
+ * @param {"bank"|"properties"} from
+ * @param {string} card
+ */
+export function counts(response, from, card) {
+  return worth(card) * (response?.property_doubled && from === "properties" ? 2 : 1);
 }
 
 /** `green`, `Green`. @param {string} word */

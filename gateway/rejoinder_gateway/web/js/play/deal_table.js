@@ -14,7 +14,7 @@
 
 import { card, cardBacks, miniCard } from "./deal_cards.js";
 import { cardName } from "./deal_events.js";
-import { capital, COLOURS, rent, RENT, SET_SIZE, worth } from "./deal_facts.js";
+import { capital, COLOURS, counts, rent, RENT, SET_SIZE, worth } from "./deal_facts.js";
 import { bar, count, h } from "../ui.js";
 
 /** @param {Shown} shown */
@@ -81,6 +81,8 @@ function lot(side, colour, piles, shown) {
     ),
   );
   const surplus = owned - size;
+  const property = `property ${colour}`;
+  const counted = counts(shown.view.response, "properties", property);
   return h(
     "li",
     { class: `lot${complete ? " lot--complete" : ""}`, "data-colour": colour },
@@ -101,8 +103,8 @@ function lot(side, colour, piles, shown) {
           type: "button",
           "data-key": move.name,
           "data-move": move.name,
-          "aria-label": `Give a ${colour} property, worth ${worth(`property ${colour}`)}${complete && surplus <= 0 ? ". This breaks the set" : ""}`,
-          text: `Give · ${worth(`property ${colour}`)}`,
+          "aria-label": `Give a ${colour} property, worth ${worth(property)}${counted > worth(property) ? `, counts ${counted}` : ""}${complete && surplus <= 0 ? ". This breaks the set" : ""}`,
+          text: `Give · ${counted}`,
           onclick: () => shown.onMove?.(move.name),
         })
       : null,
@@ -208,7 +210,7 @@ function responsePhase(shown) {
         text: asked
           ? yields
             ? "You have nothing that could be given."
-            : "Give cards from your bank or properties, one at a time. No change is given."
+            : `Give cards from your bank or properties, one at a time. No change is given.${response.property_doubled ? " A property given now counts double." : ""}`
           : (shown.headline ?? "The agent answers."),
       }),
     ),

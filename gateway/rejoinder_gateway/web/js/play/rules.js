@@ -40,6 +40,7 @@ function dealRules(rules) {
     ["Your turn", `Draw ${rules.draw} cards (with an empty hand ${rules.hand_size}), then make up to ${count(rules.streak, "play")} from your hand: a property, cash to the bank, or rent. Pass ends the turn.`],
     ["Rent", rent ? "A rent card charges the other player by how many properties of its colour you own. With none it charges nothing." : null],
     ["You owe", rent ? "Give cards from your bank or properties, one at a time, until the amount is paid. No change is given. They go to the other player's bank and stay there, properties too. Cards in the hand cannot be given. With nothing left to give you yield." : null],
+    ["Order", rent && rules.response === "ordered" ? "A property given as the first card counts double. Every later card counts its worth." : null],
     ["Just Say No", rules.just_say_no ? "Ends the payment at once, at any point of it. What was given stays given. It cannot be answered." : null],
     ["A draw", `When deck and hands are empty, or after ${rules.turn_cap} plays.`],
   ];

@@ -266,7 +266,7 @@ class Seat {
     this.drawTable();
     this.drawSide();
     const owed = this.isDeal() && game.your_turn && this.view.response;
-    if (owed) announce(`You owe ${owed.owed - owed.paid}. Give cards from your bank or properties.`);
+    if (owed) announce(`You owe ${owed.owed - owed.paid}. Give cards from your bank or properties.${owed.property_doubled ? " A property given now counts double." : ""}`);
     else if (game.your_turn) announce("Your turn");
     else if (game.over) this.end();
   }

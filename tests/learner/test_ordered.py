@@ -1,0 +1,44 @@
+"""The paper's experiment with ordered responses: a strong agent, which minds the order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rejoinder.cfr.rollout import policies
+from rejoinder.cfr.table import table_of
+from rejoinder.config import load_config
+from rejoinder.evaluate.agents import baseline_agent, random_agent, trained_agent
+from rejoinder.evaluate.match import play_match
+from rejoinder.games.deal import DealRules
+from rejoinder.rundir import RunDir
+from rejoinder_learner.sequential import train
+
+
+def test_it_differs_from_the_paper_in_the_response_alone() -> None:
+    paper, ordered = load_config("paper"), load_config("ordered")
+    assert isinstance(ordered.rules, DealRules)
+    assert ordered.model_copy(update={"rules": paper.rules}) == paper
+    assert ordered.rules.model_copy(update={"response": "plain"}) == paper.rules
+    assert ordered.fingerprint != paper.fingerprint
+
+
+def test_rules_from_before_there_was_a_choice_keep_their_fingerprint() -> None:
+    paper = load_config("paper")
+    assert paper.fingerprint.startswith("2c546835c58960fe")
+    assert load_config("paper", ["rules.response=plain"]) == paper
+
+
+@pytest.mark.slow
+def test_a_short_training_makes_a_strong_agent(tmp_path: Path) -> None:
+    config = load_config("ordered", {"games": 300, "eval_every": 0})
+    run = RunDir.create(tmp_path / "ordered", config)
+    train(run)
+    game, abstraction = config.load_game(), config.load_abstraction()
+    policy = policies(table_of(run.result().rows))
+    agent = trained_agent("trained", abstraction, policy, argmax=False)
+    template = game.template(config.rules)
+    for opponent, least in ((random_agent(game), 0.95), (baseline_agent(game), 0.7)):
+        result = play_match(game, template, agent, opponent, games=1_000, seed=1)
+        assert result.win_rate >= least, f"{opponent.name}: {result}"
