@@ -25,9 +25,11 @@ def _whole(value: Any) -> Any:
 
 Name = Annotated[StrictStr, Field(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f/\\]+$")]
 LARGEST = 2**53 - 1  # whole numbers that every JSON reader takes
+MOST_SAMPLES = 1_000_000  # a move, whatever the settings say
 # The limits come before the validator: after it they would not be in the OpenAPI document.
 Count = Annotated[StrictInt, Field(ge=0, le=LARGEST), BeforeValidator(_whole)]
 MoveNumber = Annotated[StrictInt, Field(ge=0, le=1000), BeforeValidator(_whole)]
+Samples = Annotated[StrictInt, Field(ge=0, le=MOST_SAMPLES), BeforeValidator(_whole)]
 
 
 class _Given(BaseModel):
@@ -162,6 +164,11 @@ class NewGame(_Given):
     opponent: RunOpponent | BaselineOpponent
     first: Literal["you", "agent", "random"] = "you"
     argmax: StrictBool = Field(False, description="The agent plays its likeliest action.")
+    search: Samples = Field(
+        0,
+        description="Samples with which the agent thinks ahead before each of its moves, up to "
+        "`search_samples` of the limits; 0: it plays by its policy.",
+    )
     open: StrictBool = Field(
         False, description="An analysis game: the agent's decisions are shown while it lasts."
     )
@@ -205,6 +212,7 @@ class GameState(BaseModel):
     seat: int
     open: bool
     argmax: bool
+    search: int = Field(description="Samples a move; 0: the agent plays by its policy.")
     move_number: int
     to_move: int | None
     your_turn: bool
@@ -231,6 +239,9 @@ class PolicyAction(BaseModel):
     name: str
     probability: float
     move: str = Field(description="The concrete move that the action stands for.")
+    value: float | None = Field(
+        None, description="What the player wins by it on average, where the agent thought ahead."
+    )
 
 
 class Advice(BaseModel):
@@ -241,6 +252,9 @@ class Advice(BaseModel):
     known: bool = Field(description="Whether its policy has met the infoset.")
     visits: int | None = Field(description="Updates in training; null for baselines.")
     snapshot: int | None
+    search: int = Field(
+        0, description="Samples thought ahead with, then the actions are moves; 0: the policy."
+    )
     actions: list[PolicyAction]
 
 
@@ -282,6 +296,7 @@ class Result(BaseModel):
     opponent_kind: str
     snapshot: int | None
     argmax: bool
+    search: int
     open: bool
     seat: int
     player_name: str | None
