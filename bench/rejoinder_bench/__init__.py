@@ -18,6 +18,7 @@ BENCHES = {
     "learner": "games that one learner takes in, and what publishing a big table costs",
     "gateway": "policy queries and moves over HTTP, over a bare FastAPI route",
     "capacity": "predicted games a second, and the bottleneck, over what can be measured here",
+    "search": "how long an agent thinks ahead before a move, over the 100 ms that it may",
     "crowd": "200 workers that come, go and die: nothing lost, memory bounded",
 }
 

@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from rejoinder_cli.output import Output
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
+SearchOption = Annotated[
+    int,
+    typer.Option(
+        "--search",
+        metavar="SAMPLES",
+        min=0,
+        help="The agent tries its moves out in so many samples before each; 0: it plays by its "
+        "policy. 2000 is a good number.",
+    ),
+]
 OptionalRunArgument = Annotated[
     Path | None, typer.Argument(metavar="[RUN]", help="A run directory.", show_default=False)
 ]
@@ -33,15 +43,17 @@ class OpenRun:
 
         return digest(self.run.config.fingerprint, self.checkpoint.games, self.checkpoint.rows)
 
-    def agent(self, argmax: bool) -> Agent:
-        """The agent that this run has trained."""
+    def agent(self, argmax: bool, search: int = 0) -> Agent:
+        """The agent that this run has trained; with `search`, thinking ahead."""
         from rejoinder.cfr.rollout import policies
         from rejoinder.cfr.table import table_of
         from rejoinder.evaluate.agents import trained_agent
+        from rejoinder.evaluate.search import searching
 
         policy = policies(table_of(self.checkpoint.rows))
         abstraction = self.run.config.load_abstraction()
-        return trained_agent(str(self.run.path), abstraction, policy, argmax=argmax)
+        agent = trained_agent(str(self.run.path), abstraction, policy, argmax=argmax)
+        return searching(agent, self.run.config.load_game(), search)
 
 
 def open_run(path: Path, output: Output) -> OpenRun:

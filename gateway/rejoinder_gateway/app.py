@@ -43,6 +43,7 @@ def create_app(settings: Settings) -> FastAPI:
             yield
         finally:
             here.kernels.stop_loading()
+            here.tables.close()
             here.store.close()
 
     app = FastAPI(
@@ -84,6 +85,7 @@ def _context(settings: Settings, telemetry: Telemetry) -> Context:
         UnderWay(settings.max_games_each),
         cached=settings.cached_games,
         most=settings.max_games,
+        max_search=settings.max_search,
     )
     kernels = Kernels()
     return Context(

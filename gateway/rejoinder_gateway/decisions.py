@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rejoinder import rng
 from rejoinder.evaluate.agents import Agent
+from rejoinder.evaluate.search import Searcher, Thought
 from rejoinder.games import queries
 from rejoinder.games.session import Session
 from rejoinder_gateway.schemas import Advice, Decision, PolicyAction
@@ -23,30 +24,47 @@ class Mind:
     agent: Agent
     snapshot: Snapshot | None
 
+    @property
+    def thinks(self) -> bool:
+        """Whether it takes its time, so that others should not have to wait for it."""
+        return isinstance(self.agent, Searcher)
+
     def advice(self, session: Session) -> Advice:
-        """What it would do in the place of the player to move."""
+        """What it would do in the place of the player to move.
+
+        Where it thinks ahead even the randomness is a function of what he sees.
+        """
+        if isinstance(self.agent, Searcher):
+            return self._advice(session, self.agent.advise(session.states))
+        return self._advice(session, None)
+
+    def _advice(self, session: Session, thought: Thought | None) -> Advice:
         abstraction = self.agent.abstraction
         key = int(queries.infoset_key(session.states, abstraction.number))
         row = self.snapshot.row_at(session.states) if self.snapshot else None
         visits = None
         if self.snapshot:
             visits = 0 if row is None else self.snapshot.visits(row)
-        chances = self.agent.probabilities(session.states)
         return Advice(
             infoset=abstraction.describe(key),
             identifier=abstraction.identifier(key),
             known=self.snapshot is None or row is not None,
             visits=visits,
             snapshot=self.snapshot.games if self.snapshot else None,
-            actions=[
-                PolicyAction(
-                    name=action.name,
-                    probability=float(chances[action.number]),
-                    move=action.move_name,
-                )
-                for action in session.legal_abstract(abstraction.name)
-            ],
+            search=thought.samples if thought else 0,
+            actions=_tried(session, thought) if thought else self._by_policy(session),
         )
+
+    def _by_policy(self, session: Session) -> list[PolicyAction]:
+        chances = self.agent.probabilities(session.states)
+        return [
+            PolicyAction(
+                name=action.name,
+                probability=float(chances[action.number]),
+                move=action.move_name,
+            )
+            for action in session.legal_abstract(self.agent.abstraction.name)
+        ]
 
     def decide(self, session: Session, seed: int, number: int) -> tuple[int, Decision]:
         """The move that it makes as move `number` of the game with that seed, and why.
@@ -54,8 +72,22 @@ class Mind:
         The randomness is a function of (seed, number): a rebuilt game goes on exactly the same.
         """
         choices = rng.stream(seed, number, rng.CHOICES)
-        move = self.agent.choose(session.states, choices)
-        decision = Decision(
-            **dict(self.advice(session)), move_number=number, move=session.game.moves[move]
+        if isinstance(self.agent, Searcher):
+            thought = self.agent.think(session.states, choices)
+            move, advice = thought.move, self._advice(session, thought)
+        else:
+            move, advice = self.agent.choose(session.states, choices), self.advice(session)
+        return move, Decision(**dict(advice), move_number=number, move=session.game.moves[move])
+
+
+def _tried(session: Session, thought: Thought) -> list[PolicyAction]:
+    """Move by move, what it found."""
+    return [
+        PolicyAction(
+            name=session.game.moves[move],
+            probability=float(move == thought.move),
+            move=session.game.moves[move],
+            value=value,
         )
-        return move, decision
+        for move, value in (thought.values or {thought.move: None}).items()
+    ]

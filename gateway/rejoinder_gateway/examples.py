@@ -139,6 +139,7 @@ _NEW_GAME_AGAINST_A_RUN: Json = {
     "first": "random",
     "player": {"name": "Ada"},
 }
+_NEW_GAME_WITH_SEARCH: Json = {"opponent": {"run": "paper"}, "search": 2000}
 _MOVE: Json = {"move_number": 0, "move": "property brown"}
 _EVENTS: list[Json] = [
     {"number": 1, "actor": None, "name": "hidden", "text": "The agent draws a card"},
@@ -166,6 +167,7 @@ _GAME: Json = {
     "seat": 1,
     "open": False,
     "argmax": False,
+    "search": 0,
     "move_number": 1,
     "to_move": 1,
     "your_turn": True,
@@ -216,6 +218,13 @@ _ADVICE: Json = {
         {"name": "bet", "probability": 0.34, "move": "bet"},
     ],
 }
+_ADVICE_BY_SEARCH: Json = _ADVICE | {
+    "search": 2000,
+    "actions": [
+        {"name": "pass", "probability": 1.0, "move": "pass", "value": -1.0},
+        {"name": "bet", "probability": 0.0, "move": "bet", "value": -1.062},
+    ],
+}
 _DECISION: Json = {
     "infoset": {"player": 0, "card": "J", "moves": []},
     "identifier": "0000000000000000",
@@ -251,6 +260,7 @@ _RESULTS: Json = {
             "opponent_kind": "run",
             "snapshot": 4000,
             "argmax": False,
+            "search": 0,
             "open": False,
             "seat": 1,
             "player_name": "Ada",
@@ -271,7 +281,7 @@ _ABOUT: Json = {
     "version": "0.1.0",
     "links": {"openapi": "/api/v1/openapi.json", "runs": "/api/v1/runs", "page": "/"},
     "games": ["deal-medium", "kuhn", "leduc"],
-    "limits": {"body_bytes": 65_536, "requests_per_second": 100, "your_games_under_way": 500},
+    "limits": {"body_bytes": 65_536, "requests_per_second": 100, "search_samples": 10_000},
 }
 CATALOGUE_ENTRY: Json = {
     "name": "kuhn",
@@ -298,12 +308,12 @@ EXAMPLES: dict[str, list[Json]] = {  # by model
     "PolicyFile": [_POLICY_FILE],
     "Lookup": [_LOOKUP, _LOOKUP_DEAL],
     "Found": [_FOUND],
-    "NewGame": [_NEW_GAME, _NEW_GAME_AGAINST_A_RUN],
+    "NewGame": [_NEW_GAME, _NEW_GAME_AGAINST_A_RUN, _NEW_GAME_WITH_SEARCH],
     "Move": [_MOVE],
     "GameState": [_GAME],
     "Created": [_CREATED],
     "Moved": [_MOVED],
-    "Advice": [_ADVICE],
+    "Advice": [_ADVICE, _ADVICE_BY_SEARCH],
     "Decisions": [{"decisions": [_DECISION]}],
     "Events": [{"events": _EVENTS}],
     "Replay": [_REPLAY],

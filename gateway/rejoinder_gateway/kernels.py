@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 
-from rejoinder.evaluate.agents import Agent, opponents
+from rejoinder.evaluate.agents import Agent, opponents, random_agent
+from rejoinder.evaluate.search import searching
 from rejoinder.games import GAMES
 from rejoinder.games.base import Game
 from rejoinder.games.session import Session
@@ -37,6 +38,7 @@ class Kernels:
             for game in GAMES.values():
                 for agent in opponents(game).values():
                     self._play(game, agent)
+                self._play(game, searching(random_agent(game), game, 1))
         except Exception as error:
             self.state = f"cannot be loaded; the log has more under {note(error)}"
             return

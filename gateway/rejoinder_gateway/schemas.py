@@ -28,9 +28,11 @@ def whole(value: Any) -> Any:
 Figure = int | float  # a count stays whole
 Name = Annotated[StrictStr, Field(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f/\\]+$")]
 LARGEST = 2**53 - 1  # whole numbers that every JSON reader takes
+MOST_SAMPLES = 1_000_000  # a move, whatever the settings say
 # The limits come before the validator: after it they would not be in the OpenAPI document.
 Count = Annotated[StrictInt, Field(ge=0, le=LARGEST), BeforeValidator(whole)]
 MoveNumber = Annotated[StrictInt, Field(ge=0, le=1000), BeforeValidator(whole)]
+Samples = Annotated[StrictInt, Field(ge=0, le=MOST_SAMPLES), BeforeValidator(whole)]
 
 
 class _Given(BaseModel):
@@ -148,6 +150,11 @@ class NewGame(_Given):
     opponent: RunOpponent | BaselineOpponent
     first: Literal["you", "agent", "random"] = "you"
     argmax: StrictBool = Field(False, description="The agent plays its likeliest action.")
+    search: Samples = Field(
+        0,
+        description="Samples with which the agent thinks ahead before each of its moves, up to "
+        "`search_samples` of the limits; 0: it plays by its policy.",
+    )
     open: StrictBool = Field(
         False, description="An analysis game: the agent's decisions are shown while it lasts."
     )
@@ -191,6 +198,7 @@ class GameState(BaseModel):
     seat: int
     open: bool
     argmax: bool
+    search: int = Field(description="Samples a move; 0: the agent plays by its policy.")
     move_number: int
     to_move: int | None
     your_turn: bool
@@ -217,6 +225,9 @@ class PolicyAction(BaseModel):
     name: str
     probability: float
     move: str = Field(description="The concrete move that the action stands for.")
+    value: float | None = Field(
+        None, description="What the player wins by it on average, where the agent thought ahead."
+    )
 
 
 class Advice(BaseModel):
@@ -227,6 +238,9 @@ class Advice(BaseModel):
     known: bool = Field(description="Whether its policy has met the infoset.")
     visits: int | None = Field(description="Updates in training; null for baselines.")
     snapshot: int | None
+    search: int = Field(
+        0, description="Samples thought ahead with, then the actions are moves; 0: the policy."
+    )
     actions: list[PolicyAction]
 
 
@@ -268,6 +282,7 @@ class Result(BaseModel):
     opponent_kind: str
     snapshot: int | None
     argmax: bool
+    search: int
     open: bool
     seat: int
     player_name: str | None

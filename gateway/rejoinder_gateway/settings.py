@@ -20,6 +20,8 @@ from pydantic import (
     field_validator,
 )
 
+from rejoinder_gateway.schemas import MOST_SAMPLES
+
 PREFIX = "REJOINDER_GATEWAY_"
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _LISTS = ("hosts", "origins", "trusted_proxies")
@@ -66,6 +68,8 @@ class Settings(BaseModel):
     """Event streams and policy files under way at once."""
     max_streams_each: int = Field(default=20, ge=1)
     """Of them, those of one address."""
+    max_search: int = Field(default=10_000, ge=0, le=MOST_SAMPLES)
+    """Samples a move that an agent may think ahead with; 0: agents play by their policies alone."""
     cached_games: int = Field(default=1_000, ge=1)
     """Games kept in memory; the others are rebuilt from their logs when they are asked for."""
     cached_snapshots: int = Field(default=8, ge=1)

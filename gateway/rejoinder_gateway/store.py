@@ -93,6 +93,7 @@ class GameRow(Base):
     seed: Mapped[int] = mapped_column(BigInteger)  # of chance and of the agent's choices
     seat: Mapped[int]  # the player's; the agent has the other one
     argmax: Mapped[bool]
+    search: Mapped[int] = mapped_column(server_default="0")  # samples a move; 0: by its policy
     open: Mapped[bool]
     opponent: Mapped[str] = mapped_column(String(120))  # the run's or the baseline's name
     opponent_kind: Mapped[str] = mapped_column(String(10))  # "run" or "baseline"

@@ -17,10 +17,11 @@ import json
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from numpy.lib.recfunctions import repack_fields
@@ -29,6 +30,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session as Database
 
+from rejoinder.evaluate.search import searching
 from rejoinder.games import GAMES, find_game
 from rejoinder.games.base import Game, Rules
 from rejoinder.games.session import IllegalMove, Session
@@ -43,6 +45,7 @@ from rejoinder_gateway.store import Conflict, GameRow, MoveRow, Store, now, reco
 from rejoinder_gateway.telemetry import Telemetry
 from rejoinder_gateway.telling import told_events
 
+_T = TypeVar("_T")
 _IDLE = timedelta(days=1)  # a game untouched for so long does not count as under way
 
 
@@ -139,13 +142,20 @@ class Tables:
         *,
         cached: int,
         most: int,
+        max_search: int,
     ) -> None:
         self._store, self._library, self._telemetry = store, library, telemetry
         self._under_way = under_way
-        self._cached, self._most = cached, most
+        self._cached, self._most, self._max_search = cached, most, max_search
+        # One thread: however many agents think, they take one core, and the loop goes on.
+        self._thinking = ThreadPoolExecutor(1, "thinking")
         self._recent: OrderedDict[str, Table] = OrderedDict()  # kept
         self._rebuilding: dict[str, asyncio.Task[Table]] = {}
         self._alive: WeakValueDictionary[str, Table] = WeakValueDictionary()  # in anybody's hands
+
+    def close(self) -> None:
+        """Let the thought under way come to its end, and no other begin."""
+        self._thinking.shutdown(cancel_futures=True)
 
     async def create(self, wanted: schemas.NewGame, who: str) -> tuple[str, Table]:
         """A new game, up to the player's first turn, and its secret; `who` asks for it."""
@@ -159,6 +169,7 @@ class Tables:
 
     async def _create(self, id: str, wanted: schemas.NewGame) -> tuple[str, Table]:
         await self._check_room()
+        self._check_search(wanted.search)
         mind, game, rules, about = await self._opponent(wanted)
         secret, moment = new_secret(), now()
         first = {"you": 0, "agent": 1, "random": secrets.randbelow(2)}[wanted.first]
@@ -173,6 +184,7 @@ class Tables:
             seed=secrets.randbits(63),
             seat=first,  # seat 0 begins, as in training
             argmax=wanted.argmax,
+            search=wanted.search,
             open=wanted.open,
             kernel=KERNEL_VERSION,
             player=wanted.player.model_dump(mode="json"),
@@ -247,17 +259,29 @@ class Tables:
                 raise Problem(503, "Try again", "the last change of this game failed; read it")
             yield
 
+    async def advice(self, table: Table) -> schemas.Advice:
+        """What the agent would do in the player's place; a problem if it is not his turn."""
+        check_turn(table)
+        mind = await self.mind(table)
+        check_turn(table)  # somebody may have moved while the agent was loaded
+        return await self._of(mind, mind.advice, table.session)
+
     async def mind(self, table: Table) -> Mind:
         """The agent of a game, as it was when the game began."""
         if table.mind is None:
             row = table.row
             if row.opponent_kind == "baseline":
-                table.mind = Mind(baseline(GAMES[row.game], row.opponent), None)
+                mind = Mind(baseline(GAMES[row.game], row.opponent), None)
             else:
-                table.mind = await self._trained(
-                    row.opponent, row.snapshot, row.argmax, row.fingerprint
-                )
+                mind = await self._trained(row.opponent, row.snapshot, row.argmax, row.fingerprint)
+            table.mind = _thinking(mind, GAMES[row.game], row.search)
         return table.mind
+
+    async def _of(self, mind: Mind, ask: Callable[..., _T], *given: Any) -> _T:
+        """What a mind answers: at once, or in the thread for those who take their time."""
+        if not mind.thinks:
+            return ask(*given)
+        return await asyncio.get_running_loop().run_in_executor(self._thinking, ask, *given)
 
     async def _opponent(self, wanted: schemas.NewGame) -> tuple[Mind, Game, Rules, dict[str, Any]]:
         """Who plays, what, by which rules, and what is stored about that."""
@@ -278,7 +302,7 @@ class Tables:
             game, rules = run.game, run.directory.config.rules
             kind, name = "run", run.name
         return (
-            mind,
+            _thinking(mind, game, wanted.search),
             game,
             rules,
             {
@@ -311,6 +335,15 @@ class Tables:
         if await self._store.do(lambda db: db.scalar(under_way) or 0) >= self._most:
             raise Problem(
                 503, "Too many games", f"{self._most} games are under way; try again later"
+            )
+
+    def _check_search(self, samples: int) -> None:
+        if samples > self._max_search:
+            raise Problem(
+                422,
+                "Too many samples",
+                f"search: {samples} samples a move were asked for; {self._max_search} are allowed",
+                search_samples=self._max_search,
             )
 
     def _check_current(self, table: Table, number: int) -> None:
@@ -371,7 +404,8 @@ class Tables:
         row = table.row
         while (seat := session.to_move) not in (None, row.seat):
             number = len(table.moves) + len(made)
-            move, decision = (await self.mind(table)).decide(session, row.seed, number)
+            mind = await self.mind(table)
+            move, decision = await self._of(mind, mind.decide, session, row.seed, number)
             session.apply(move)
             made.append(Made(number, seat or 0, move, now(), decision.model_dump(mode="json")))
         await self._commit(table, session, made, _ending(row, session), new=new)
@@ -434,6 +468,13 @@ class Tables:
             self._telemetry.games.labels(table.row.outcome).inc()
 
 
+def check_turn(table: Table) -> None:
+    if table.over or table.session.to_move != table.row.seat:
+        raise Problem(
+            409, "Not your turn", "advice is for the player to move", move_number=len(table.moves)
+        )
+
+
 def unknown_game() -> Problem:
     """The same for a wrong secret: nobody learns which games there are."""
     return Problem(404, "Unknown game", "there is no such game, or this is not its secret")
@@ -450,6 +491,11 @@ def position(session: Session) -> str:
     if len(kept) < len(states.dtype):
         states = repack_fields(states[kept], align=True)
     return hashlib.blake2b(states.tobytes(), digest_size=16).hexdigest()
+
+
+def _thinking(mind: Mind, game: Game, samples: int) -> Mind:
+    """The same agent, thinking ahead with so many samples a move; 0: as it is."""
+    return Mind(searching(mind.agent, game, samples), mind.snapshot)
 
 
 async def _tell(table: Table) -> None:

@@ -46,6 +46,7 @@ def game_state(table: Table) -> GameState:
         seat=row.seat,
         open=row.open,
         argmax=row.argmax,
+        search=row.search,
         move_number=len(table.moves),
         to_move=to_move,
         your_turn=your_turn,

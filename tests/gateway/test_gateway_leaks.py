@@ -68,7 +68,8 @@ def test_500_games_tell_a_hostile_reader_nothing(app: FastAPI, client: TestClien
     for index in range(GAMES):
         chance = random.Random(index)
         opponent = OPPONENTS[index % len(OPPONENTS)]
-        player = _begin(app, client, opponent, index, first="random", argmax=index % 3 == 0)
+        fields = {"first": "random", "argmax": index % 3 == 0, "search": 5 * (index % 8 == 0)}
+        player = _begin(app, client, opponent, index, **fields)
         while not player.game["over"]:
             if index % 50 == 0 or chance.random() < 0.04:
                 turns += 1
@@ -78,8 +79,9 @@ def test_500_games_tell_a_hostile_reader_nothing(app: FastAPI, client: TestClien
 
 
 def test_a_few_games_of_every_kind_tell_nothing(app: FastAPI, client: TestClient) -> None:
-    for index, opponent in enumerate(OPPONENTS):
-        player = _begin(app, client, opponent, index, first="random")
+    for index, opponent in enumerate(2 * OPPONENTS):
+        search = 5 * (index >= len(OPPONENTS))
+        player = _begin(app, client, opponent, index, first="random", search=search)
         for _ in range(6):
             if not player.game["over"]:
                 _read_everything(app, player, index)

@@ -80,6 +80,8 @@ async def _play_one(app: FastAPI, client: httpx2.AsyncClient, index: int) -> Non
     """Play a random game, keeping every view, and replay its log on the engine alone."""
     chance = random.Random(index)
     body = {"opponent": EVERY_OPPONENT[index % len(EVERY_OPPONENT)], "first": "random"}
+    if index % 16 == 0:
+        body |= {"search": 8}
     created = (await client.post(f"{API}/games", json=body)).json()
     headers = {"Authorization": f"Bearer {created['secret']}"}
     game = created["game"]
@@ -156,12 +158,15 @@ def test_games_survive_a_restart_on_both_databases(runs: Path, database: str) ->
         assert {r["player_name"] for r in results if r["id"] in mine} == {"Zoë ♠"}
 
 
-def test_an_agent_that_was_to_move_moves_on_just_the_same(runs: Path, database: str) -> None:
+@pytest.mark.parametrize("search", [0, 20])
+def test_an_agent_that_was_to_move_moves_on_just_the_same(
+    runs: Path, database: str, search: int
+) -> None:
     """Its moves are cut off the log: whoever reads the game finds them made again."""
     with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
-        player = _answered(client)
+        player = _answered(client, search)
         while player.game["over"]:  # its answer was the last move: another game, then
-            player = _answered(client)
+            player = _answered(client, search)
         before = player.get().content
     store = Store(settings(runs, database).database_url)
     kept = asyncio.run(store.do(lambda db: _cut(db, player.id)))
@@ -172,9 +177,9 @@ def test_an_agent_that_was_to_move_moves_on_just_the_same(runs: Path, database: 
         assert player.get().content == before
 
 
-def _answered(client: TestClient) -> Player:
+def _answered(client: TestClient, search: int = 0) -> Player:
     """A game in which the agent has just replied."""
-    player = Player.start(client, {"run": "deal"}, first="agent")
+    player = Player.start(client, {"run": "deal"}, first="agent", search=search)
     chance = random.Random(6)
     player.play_on(chance, most=4)
     while not player.game["over"]:

@@ -8,7 +8,9 @@ import typer
 
 from rejoinder_cli.output import JsonFlag, Output
 
-_NAMES = "openspiel, kernel, startup, determinism, runtime, learner, gateway, capacity or crowd."
+_NAMES = (
+    "openspiel, kernel, startup, determinism, runtime, learner, gateway, capacity, search or crowd."
+)
 
 
 def bench(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rejoinder_cli.output import JsonFlag, Output
-from rejoinder_cli.runs import OpenRun, RunArgument, open_run
+from rejoinder_cli.runs import OpenRun, RunArgument, SearchOption, open_run
 
 if TYPE_CHECKING:
     from rejoinder.evaluate.agents import Agent
@@ -29,30 +29,51 @@ def evaluate(
     argmax: Annotated[
         bool, typer.Option("--argmax", help="Play the likeliest action instead of a sample.")
     ] = False,
+    search: SearchOption = 0,
+    opponent_search: Annotated[
+        int,
+        typer.Option(metavar="SAMPLES", min=0, help="The same for the opponent, whoever it is."),
+    ] = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Play a trained agent against a baseline or another run."""
     from rejoinder.evaluate.match import play_match
+    from rejoinder.evaluate.search import searching
     from rejoinder.metrics import plain_result
 
     output = Output(as_json)
     opened = open_run(run, output)
     config = opened.run.config
     game = config.load_game()
-    other = _opponent(opponent, opened, argmax, output)
+    other = searching(_opponent(opponent, opened, argmax, output), game, opponent_search)
     with output.progress(f"against {other.name}", games) as update:
         result = play_match(
             game,
             game.template(config.rules),
-            opened.agent(argmax),
+            opened.agent(argmax, search),
             other,
             games=games,
             seed=seed,
             starts=starts,
             progress=update,
         )
-    output.say(f"{run} against {other.name}: {result}")
-    output.result({**plain_result(result), "opponent": opponent, "starts": starts, "seed": seed})
+    output.say(
+        f"{run}{_thinking(search)} against {other.name}{_thinking(opponent_search)}: {result}"
+    )
+    output.result(
+        {
+            **plain_result(result),
+            "opponent": opponent,
+            "starts": starts,
+            "seed": seed,
+            "search": search,
+            "opponent_search": opponent_search,
+        }
+    )
+
+
+def _thinking(samples: int) -> str:
+    return f" (search, {samples:,} samples a move)" if samples else ""
 
 
 def _opponent(name: str, opened: OpenRun, argmax: bool, output: Output) -> Agent:

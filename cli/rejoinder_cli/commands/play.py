@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rejoinder_cli.output import JsonFlag, Output
-from rejoinder_cli.runs import RunArgument, open_run
+from rejoinder_cli.runs import RunArgument, SearchOption, open_run
 
 if TYPE_CHECKING:
     from rejoinder.evaluate.agents import Agent
+    from rejoinder.evaluate.search import Thought
     from rejoinder.games.session import Session
 
 KEYS = "A number plays that move · p: what the agent would do · ?: rules · q: quit"
@@ -27,6 +28,7 @@ def play(
     argmax: Annotated[
         bool, typer.Option("--argmax", help="The agent plays its likeliest action.")
     ] = False,
+    search: SearchOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Play against a trained agent."""
@@ -40,7 +42,7 @@ def play(
 
     config = opened.run.config
     seed = secrets.randbelow(2**32) if seed is None else seed
-    agent = opened.agent(argmax)
+    agent = opened.agent(argmax, search)
     choices = rng.stream(seed, 0, rng.CHOICES)
     session = Session.start(config.load_game(), config.rules, seed=seed, first_player=0)
     _rehearse(session, agent, choices)
@@ -128,11 +130,27 @@ class _Table:
     def _show_policy(self, agent: Agent) -> None:
         from rich.table import Table
 
+        from rejoinder.evaluate.search import Searcher
+
+        if isinstance(agent, Searcher):
+            self._show_thought(agent.advise(self._session.states))
+            return
         probabilities = agent.probabilities(self._session.states)
         table = Table("the agent would", "by", "probability")
         for action in self._session.legal_abstract(agent.abstraction.name):
             share = probabilities[action.number]
             table.add_row(action.name, action.move_name, f"{share:6.1%}")
+        self._output.console.print(table)
+
+    def _show_thought(self, thought: Thought) -> None:
+        """What each move won on average, best first."""
+        from rich.table import Table
+
+        moves, values = self._session.game.moves, thought.values
+        table = Table("the agent would", "value")
+        others = sorted(values.keys() - {thought.move}, key=lambda move: -values[move])
+        for move in (thought.move, *others):
+            table.add_row(moves[move], f"{values[move]:+.3f}" if values else "the only move")
         self._output.console.print(table)
 
 

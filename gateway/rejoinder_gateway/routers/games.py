@@ -101,17 +101,7 @@ router.add_api_route(
 @router.get("/{game}/advice", response_model=Advice)
 async def advice(here: Here, table: TheTable) -> Response:
     """What the agent would do in the player's place."""
-    _check_turn(table)
-    mind = await here.tables.mind(table)
-    _check_turn(table)  # somebody may have moved while the agent was loaded
-    return _json(mind.advice(table.session))
-
-
-def _check_turn(table: Table) -> None:
-    if table.over or table.session.to_move != table.row.seat:
-        raise Problem(
-            409, "Not your turn", "advice is for the player to move", move_number=len(table.moves)
-        )
+    return _json(await here.tables.advice(table))
 
 
 @router.get("/{game}/decisions")

@@ -83,6 +83,7 @@ async def about(here: Here, request: Request) -> About:
             "your_games_under_way": settings.max_games_each,
             "streams": settings.max_streams,
             "your_streams": settings.max_streams_each,
+            "search_samples": settings.max_search,
         },
     )
 

@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rejoinder.evaluate.agents import Agent, choose
+from rejoinder.evaluate.agents import Agent
+from rejoinder.evaluate.search import choose_or_search, prepared
 from rejoinder.games.base import Game, States
 from rejoinder.games.contract import (
     OVER,
@@ -83,13 +84,13 @@ def play_match(
         np.zeros(len(agent.abstraction.actions)),
         np.zeros(len(opponent.abstraction.actions)),
     )
+    players = [(player.kind, player.book, prepared(player)) for player in (agent, opponent)]
     for low in range(0, games, _CHUNK):
         high = min(low + _CHUNK, games)
         _play_games(
             template,
             *scratch,
-            (agent.kind, agent.book),
-            (opponent.kind, opponent.book),
+            *players,
             np.uint64(seed % 2**64),
             low,
             high,
@@ -109,7 +110,7 @@ def _play_games(
     streams: Any,  # two: the cards, the agents' choices
     weights: Any,
     other_weights: Any,
-    agent: Any,  # (kind, book)
+    agent: Any,  # (kind, book, search)
     opponent: Any,
     seed: Any,
     low: Any,
@@ -135,9 +136,9 @@ def _play_games(
         mover = current_player(state)
         while mover != OVER:
             if mover == seat:
-                move = choose(state, agent[0], agent[1], weights, streams[1])
+                move = choose_or_search(state, *agent, weights, streams[1])
             else:
-                move = choose(state, opponent[0], opponent[1], other_weights, streams[1])
+                move = choose_or_search(state, *opponent, other_weights, streams[1])
             apply(state, move)
             resolve_chance(state, streams[0])
             mover = current_player(state)

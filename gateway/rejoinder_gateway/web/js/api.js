@@ -115,6 +115,8 @@ export function query(given) {
 /** @param {string} part of a path */
 const segment = (part) => encodeURIComponent(part);
 
+/** How much of everything anybody may have. @returns {Promise<Record<string, number>>} */
+export const limits = async () => (await insist("/")).limits;
 export const catalogue = () => insist("/games-catalogue");
 export const runs = async () => (await insist("/runs")).runs;
 /** @param {string} name */

@@ -12,7 +12,7 @@ import { dealTable } from "./play/deal_table.js";
 import { viewPanels } from "./play/generic_table.js";
 import { address, noteInAddress } from "./router.js";
 import { games } from "./store.js";
-import { announce, bars, count, empty, failure, fill, h, loading, moment, readable, shortTitle } from "./ui.js";
+import { announce, count, empty, failure, fill, h, loading, moment, shortTitle, weighed } from "./ui.js";
 
 const PLAY_PACE = 1100; // milliseconds a step
 
@@ -190,8 +190,8 @@ function sideOf(step, told, place) {
           "section",
           { class: "replay__decision" },
           h("h3", { text: "What the agent weighed" }),
-          bars(step.decision.actions.map((/** @type {any} */ a) => ({ name: readable(a.name), share: a.probability, note: a.move === step.decision.move ? "played" : null }))),
-          h("p", { class: "hint" }, step.decision.visits === null ? "A baseline: nothing was learnt." : `Updated ${count(step.decision.visits, "time")} in training.`, h("br"), h("code", { text: step.decision.identifier })),
+          weighed(step.decision, (a) => (a.move === step.decision.move ? "played" : null)),
+          h("p", { class: "hint" }, step.decision.search ? `Thought ahead: ${count(step.decision.search, "sample")}, and what each move won in them on average. ` : "", step.decision.visits === null ? "A baseline: nothing was learnt." : `Updated ${count(step.decision.visits, "time")} in training.`, h("br"), h("code", { text: step.decision.identifier })),
         )
       : null,
   ];

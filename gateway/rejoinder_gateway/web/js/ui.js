@@ -77,24 +77,36 @@ export function words(error) {
 
 /**
  * Shares as bars, likeliest first.
- * @param {{name: string, share: number, note?: string|null}[]} rows
+ * @param {{name: string, share: number, told?: string, note?: string|null}[]} rows `told` in place of the share
  */
 export function bars(rows) {
   const sorted = [...rows].sort((a, b) => b.share - a.share);
   return h(
     "ul",
     { class: "bars" },
-    ...sorted.map(({ name, share, note }) =>
+    ...sorted.map(({ name, share, told, note }) =>
       h(
         "li",
         { class: "bars__row" },
         h("span", { text: name }),
-        h("span", { class: "bars__value", text: percent(share) }),
+        h("span", { class: "bars__value", text: told ?? percent(share) }),
         bar(share),
         note ? h("span", { class: "bars__note", text: note }) : null,
       ),
     ),
   );
+}
+
+/**
+ * What an agent weighed: how likely each action was or, where it thought ahead, what each move is worth.
+ * @param {{search: number, actions: {name: string, probability: number, move: string, value: number|null}[]}} decision
+ * @param {(action: any) => string|null} note
+ */
+export function weighed({ search, actions }, note) {
+  if (!search) return bars(actions.map((a) => ({ name: readable(a.name), share: a.probability, note: note(a) })));
+  const values = actions.map((a) => a.value ?? 0);
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return bars(actions.map((a, k) => ({ name: readable(a.name), share: high > low ? (values[k] - low) / (high - low) : 1, told: signed(values[k], 2), note: note(a) })));
 }
 
 /** @param {number} share */

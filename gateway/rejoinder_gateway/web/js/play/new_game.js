@@ -1,9 +1,11 @@
 /** The dialogues: a new game, and giving one up. */
 
-import { catalogue, createGame, runs } from "../api.js";
+import { catalogue, createGame, limits, runs } from "../api.js";
 import { remember, remembered } from "../store.js";
 import { count, failure, field, fill, h, loading, number, readable, select, shortTitle, words } from "../ui.js";
 import { unfinishedGames } from "./unfinished.js";
+
+const SAMPLES = 2000; // of what the agent cannot see, before each of its moves
 
 /**
  * Ask for a game and create it, or go on with another one.
@@ -14,11 +16,11 @@ export function askForGame(present) {
   return inDialog("New game", async (body, close) => {
     fill(body, loading("the opponents"));
     try {
-      const [known, trained] = await Promise.all([catalogue(), runs()]);
+      const [known, trained, most] = await Promise.all([catalogue(), runs(), limits()]);
       fill(
         body,
         present && !present.over && h("p", { class: "note", text: "The game you are in stays as it is. You can continue it later: it will be listed here." }),
-        form(known, trained, close),
+        form(known, trained, Math.min(SAMPLES, most.search_samples), close),
         unfinishedGames(present?.id),
       );
     } catch (error) {
@@ -47,16 +49,20 @@ export async function confirmResign() {
 /**
  * @param {any[]} known the catalogue of games
  * @param {any[]} trained runs
+ * @param {number} samples with which an agent thinks ahead; 0: none does
  * @param {(result: any) => void} close
  */
-function form(known, trained, close) {
+function form(known, trained, samples, close) {
   const last = remembered("choice", {});
   const chosen = { game: known.some(({ name }) => name === last.game) ? last.game : known[0].name, opponent: "", snapshot: "", configuration: last.configuration ?? "" };
   const opponents = h("div", { class: "dialog__part" });
   const error = h("p", { class: "warning", role: "alert", hidden: true });
   const begin = h("button", { class: "button button--main", type: "submit", id: "begin", text: "Begin" });
   const first = choices("Who starts", "first", [["you", "You"], ["agent", "The agent"], ["random", "At random"]], last.first ?? "you");
-  const style = choices("The agent plays", "style", [["sample", "By its probabilities"], ["argmax", "Its likeliest action"]], last.style ?? "sample");
+  /** @type {[string, string][]} */
+  const styles = [["sample", "By its probabilities"], ["argmax", "Its likeliest action"]];
+  if (samples > 0) styles.push(["search", "Thinking ahead: stronger"]);
+  const style = choices("The agent plays", "style", styles, styles.some(([name]) => name === last.style) ? last.style : "sample");
   const open = h("input", { type: "checkbox", id: "open-game" });
   const warning = h("p", { class: "warning", hidden: true, text: "In an open game you see the agent's decisions as they are made: what it could have done and how likely each was. That gives its hand away. It is for analysis, not for a fair game." });
   open.addEventListener("change", () => (warning.hidden = !(/** @type {HTMLInputElement} */ (open).checked)));
@@ -113,6 +119,7 @@ function form(known, trained, close) {
       opponent: kind === "run" ? { run: name, snapshot: chosen.snapshot ? Number(chosen.snapshot) : null } : { baseline: name, configuration: chosen.configuration },
       first: picked(first),
       argmax: kind === "run" && picked(style) === "argmax",
+      search: kind === "run" && picked(style) === "search" ? samples : 0,
       open: /** @type {HTMLInputElement} */ (open).checked,
     };
     begin.toggleAttribute("disabled", true);

@@ -2,7 +2,7 @@
 
 import { remember, remembered } from "../store.js";
 import { address } from "../router.js";
-import { bars, count, failure, fill, h, loading, readable } from "../ui.js";
+import { count, failure, fill, h, loading, readable, weighed } from "../ui.js";
 import { rulesText } from "./rules.js";
 
 const TABS = [
@@ -59,8 +59,8 @@ export function sidePanel(api) {
     if (game && isRandom(game)) return fill(body, note("This opponent plays at random. It has no policy, so there is nothing to advise."));
     if (!game?.your_turn || busy) return fill(body, note(game?.over ? "The game is over. The replay shows what the agent made of each of its decisions." : "It is not your turn yet."));
     await asked(wanted, api.advice(), (found) => [
-      h("p", { class: "hint", text: "What the agent would do in your place, by what you see." }),
-      bars(found.actions.map((/** @type {any} */ a) => ({ name: readable(a.name), share: a.probability, note: readable(a.move) === readable(a.name) ? null : a.move }))),
+      h("p", { class: "hint", text: found.search ? "What each move would win on average, by what you see: the agent would play the best." : "What the agent would do in your place, by what you see." }),
+      weighed(found, (a) => (readable(a.move) === readable(a.name) ? (found.search && a.probability ? "best" : null) : a.move)),
       infosetNote(found),
     ]);
   }
@@ -71,7 +71,7 @@ export function sidePanel(api) {
       return fill(body, note("The agent's own policy stays hidden until the game is over: what it could have done would give its hand away. An open game shows it at once."));
     }
     await asked(wanted, api.decisions(), (made) => [
-      note(made.length ? "What the agent could have done at each of its moves, and how likely each was. The newest move is first." : "The agent has not decided anything yet."),
+      note(made.length ? "What the agent could have done at each of its moves, and how likely each was or, where it thought ahead, what each was worth. The newest move is first." : "The agent has not decided anything yet."),
       h(
         "ol",
         { class: "decisions" },
@@ -83,7 +83,7 @@ export function sidePanel(api) {
               "details",
               { open: k === 0 },
               h("summary", {}, `Move ${decision.move_number + 1}: `, h("strong", { text: decision.move })),
-              bars(decision.actions.map((/** @type {any} */ a) => ({ name: readable(a.name), share: a.probability, note: a.move === decision.move ? "played" : null }))),
+              weighed(decision, (a) => (a.move === decision.move ? "played" : null)),
               infosetNote(decision),
             ),
           ),
@@ -112,11 +112,11 @@ export function sidePanel(api) {
   }
 
   /** @param {any} found */
-  function infosetNote({ identifier, known: met, visits }) {
+  function infosetNote({ identifier, known: met, visits, search }) {
     const run = game?.opponent.run;
     const where = run && met ? h("a", { href: address("policy", run, new URLSearchParams({ infoset: identifier })) }, h("code", { text: identifier })) : h("code", { text: identifier });
     const standing = visits === null ? "A baseline: nothing was learnt." : met ? `Updated ${count(visits, "time")} in training.` : "Never met in training, so every action is as likely.";
-    return h("p", { class: "hint" }, standing, h("br"), where);
+    return h("p", { class: "hint" }, search ? `Thought ahead: ${count(search, "sample")}. ` : "", standing, h("br"), where);
   }
 
   /** @param {KeyboardEvent} event */

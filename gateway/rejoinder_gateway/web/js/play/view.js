@@ -8,7 +8,7 @@
  * @typedef {import("./deal_events.js").Event} Event
  * @typedef {{id: string, game: string, title: string, rules: Record<string, any>, configuration: string|null,
  *   opponent: {name: string, kind: string, run: string|null, snapshot: number|null}, seat: number, open: boolean,
- *   argmax: boolean, move_number: number, to_move: number|null, your_turn: boolean, over: boolean,
+ *   argmax: boolean, search: number, move_number: number, to_move: number|null, your_turn: boolean, over: boolean,
  *   winner: number|null, outcome: string|null, utilities: number[]|null, view: any,
  *   legal: {number: number, name: string, meanings: Record<string, string>}[], events: Event[]}} GameState
  */
@@ -300,7 +300,7 @@ class Seat {
             "p",
             { class: "lede" },
             `Against ${opponentName(game)}`,
-            game.argmax ? ", always its likeliest action" : "",
+            game.search ? `, thinking ahead (${count(game.search, "sample")} a move)` : game.argmax ? ", always its likeliest action" : "",
             game.configuration && game.configuration !== game.game ? ` · ${game.configuration.replace(`${game.game}-`, "")} rules` : "",
             game.open ? " · " : "",
             game.open ? h("span", { class: "tag tag--bad", text: "Open game: the agent's options are shown" }) : "",
