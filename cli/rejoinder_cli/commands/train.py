@@ -89,7 +89,7 @@ def train(
         again = planned.resume_command("train", workers)
         output.say(f"stopped; to go on: {again} --resume")
     if report and result.finished:
-        output.say(f"wrote {write_report(open_run(planned.path, output))}")
+        output.say(f"wrote {write_report([open_run(planned.path, output)], output).page}")
     output.result(
         result_fields(result)
         | {"run": str(planned.path), "fingerprint": planned.config.fingerprint, "mode": mode}
