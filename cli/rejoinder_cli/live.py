@@ -20,28 +20,31 @@ Status = Mapping[str, Any]
 
 
 @contextmanager
-def live_status(output: Output, title: str) -> Iterator[Callable[[Status], None]]:
-    """Shows whatever status it is told."""
+def live_status(
+    output: Output, title: str, also: Callable[[Status], str] = lambda _: ""
+) -> Iterator[Callable[[Status], None]]:
+    """Shows whatever status it is told, and what else `also` has to say."""
     if not output.console.is_terminal:
-        yield _LineNowAndThen(output).update
+        yield _LineNowAndThen(output, also).update
         return
     from rich.live import Live
 
     with Live(console=output.console, refresh_per_second=4, transient=False) as live:
         live.update(f"{title}: starting")
-        yield lambda status: live.update(panel(title, status))
+        yield lambda status: live.update(panel(title, status, also(status)))
 
 
 class _LineNowAndThen:
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, also: Callable[[Status], str]) -> None:
         self._output = output
+        self._also = also
         self._told = 0.0
 
     def update(self, status: Status) -> None:
         now = time.monotonic()
         if now - self._told >= _SECONDS:
             self._told = now
-            self._output.say(line(status))
+            self._output.say("; ".join(filter(None, [line(status), self._also(status)])))
 
 
 def line(status: Status) -> str:
@@ -54,8 +57,8 @@ def line(status: Status) -> str:
     )
 
 
-def panel(title: str, status: Status) -> RenderableType:
-    """One status as a block of lines."""
+def panel(title: str, status: Status, also: str = "") -> RenderableType:
+    """One status as a block of lines; `also` is one more."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -75,6 +78,7 @@ def panel(title: str, status: Status) -> RenderableType:
     trouble += [f"banned: {name}" for name in status["banned"]]
     lines: list[RenderableType] = [
         _figures(status),
+        also,
         f"snapshot {status['version']:,} · queue {_count(status['queued'], 'lease')} · "
         f"{status['outstanding']:,} games under lease · {status['leased_again']:,} leased again · "
         f"checkpoint at {status['checkpoint']:,}",

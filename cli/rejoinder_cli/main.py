@@ -21,6 +21,7 @@ from rejoinder_cli.commands import (
     digest,
     evaluate,
     exploit,
+    forecast,
     games,
     gateway,
     grafana,
@@ -28,6 +29,7 @@ from rejoinder_cli.commands import (
     learner,
     play,
     report,
+    reproduce,
     solve,
     status,
     track,
@@ -118,6 +120,8 @@ app.command("digest")(digest.digest)
 app.command("verify")(verify.verify)
 app.command("chaos")(chaos.chaos)
 app.command("report")(report.report)
+app.command("reproduce")(reproduce.reproduce)
+app.command("forecast")(forecast.forecast)
 app.command("track")(track.track)
 app.command("bench")(bench.bench)
 

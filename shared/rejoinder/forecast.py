@@ -2,8 +2,8 @@
 
 The curve is a + b·n^(−c): a level, and a distance to it that shrinks by a power of the games n, as
 the bounds of CFR do. For a given c it is linear in a and b, so the fit is weighted least squares
-for every c of a grid. `a` stays where the figure can be, and the curve goes towards it from the
-side it should: a curve that does not is fitted as a constant.
+for every c of a grid. A curve that does not go towards `a` from the side it should is fitted as a
+constant. `a` itself is free: near the end of a run a level below zero fits as well as one above.
 
 The error is that of refits to curves that might as well have been measured: the fitted one with
 blocks of its own residuals in another order (a block bootstrap, since neighbours err alike). Each
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,16 +46,17 @@ class Series:
     values: Array
     weights: Array  # inverse variances, up to a common factor
     sign: int  # +1: it falls towards its level; −1: it rises
-    least: float  # between which its level must be
+    least: float  # what it can be
     most: float
 
     def up_to(self, games: float) -> Series:
         """What was known after so many games."""
         known = self.games <= games
-        return Series(
-            self.name,
-            *(part[known] for part in (self.games, self.values, self.weights)),
-            *(self.sign, self.least, self.most),
+        return replace(
+            self,
+            games=self.games[known],
+            values=self.values[known],
+            weights=self.weights[known],
         )
 
     def reached(self, target: float) -> float:
@@ -87,10 +88,9 @@ def win_rate_series(records: Iterable[Mapping[str, Any]], opponent: str) -> Seri
     found = [(n, rates[opponent]) for n, rates in rated if opponent in rates]
     columns = [(n, r["win_rate"], (r["high"] - r["low"]) / (2 * _Z_95)) for n, r in found]
     games, values, errors = _columns(columns, 3)
-    return Series(
-        *(f"win rate against {opponent}", games, values, 1 / np.maximum(errors, 1e-6) ** 2),
-        *(-1, 0.0, 1.0),
-    )
+    weights = 1 / np.maximum(errors, 1e-6) ** 2
+    name = f"win rate against {opponent}"
+    return Series(name, games, values, weights, sign=-1, least=0.0, most=1.0)
 
 
 def _columns(rows: list[tuple[Any, ...]], width: int) -> Array:
@@ -176,7 +176,7 @@ class Fan:
         games[(scale == 0) & (left >= 0)] = self.series.games[0]  # a constant that is there already
         games[games > HORIZON] = np.inf
         low, middle, high = _quantiles_with_infinity(games)
-        ends = np.quantile(self.level, _TAILS)
+        ends = np.clip(np.quantile(self.level, _TAILS), self.series.least, self.series.most)
         return Forecast(
             target,
             middle,

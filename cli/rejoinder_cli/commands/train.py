@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rejoinder_cli.commands.forecast import ForecastOption
 from rejoinder_cli.commands.report import write_report
+from rejoinder_cli.forecasts import Target, watcher
 from rejoinder_cli.options import (
     LOOPBACK,
     ConfigArgument,
@@ -58,6 +60,7 @@ def train(
     report: Annotated[
         bool, typer.Option("--report", help="Write the report when it is finished.")
     ] = False,
+    forecast: ForecastOption = None,
     settings: SetOption = None,
     metrics_port: MetricsPortOption = None,
     metrics_host: MetricsHostOption = LOOPBACK,
@@ -68,9 +71,12 @@ def train(
     output = Output(as_json)
     if mode == "sequential" and workers:
         raise ValueError("--workers: sequential training has none; leave it out, or --mode ordered")
+    target = Target.parse("--forecast", forecast) if forecast else None
+    if target and mode == "sequential":
+        raise ValueError("--forecast: sequential training shows no status; see rejoinder forecast")
     where = exposure(metrics_port, metrics_host, metrics_targets)
     planned = plan(config, mode, redis, games, seed, run, settings)
-    directory = _prepare(planned, resume=resume, overwrite=overwrite)
+    directory = prepare(planned, resume=resume, overwrite=overwrite)
     title = f"training {planned.name}"
     with told_to_prometheus(directory, where) as telemetry, graceful_stop() as should_stop:
         if mode == "sequential":
@@ -83,6 +89,7 @@ def train(
                 patience=patience,
                 telemetry=telemetry,
                 targets=metrics_targets,
+                target=target,
             )
     tell_result(result, planned.path, output)
     if not result.finished:
@@ -137,6 +144,7 @@ def train_with_workers(
     output: Output,
     *,
     targets: Path | None = None,
+    target: Target | None = None,
     **how: Any,
 ) -> TrainResult:
     """The learner in this process, workers as children, on the given server or one of its own."""
@@ -153,7 +161,7 @@ def train_with_workers(
             household.tend()
             return should_stop()
 
-        with live_status(output, title) as show:
+        with live_status(output, title, watcher(directory, target)) as show:
             return serve_learner(
                 directory, household.url, stop_or_tend, show, output, workers=workers, **how
             )
@@ -208,7 +216,7 @@ def result_fields(result: TrainResult) -> dict[str, Any]:
     }
 
 
-def _prepare(planned: Plan, *, resume: bool, overwrite: bool) -> RunDir:
+def prepare(planned: Plan, *, resume: bool, overwrite: bool) -> RunDir:
     """The run directory to train in; what is already there is never lost by accident."""
     from rejoinder.rundir import RunDir, is_run, remove_run
 

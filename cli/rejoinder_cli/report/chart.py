@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+
+from rejoinder_cli.report.markup import table
 
 COLOURS = (  # each is readable on white and on black
     *("#3b82f6", "#d97706", "#059669", "#ef4444", "#8b5cf6", "#64748b"),
@@ -66,6 +69,7 @@ class Chart:
     solid: str = ""  # what solid and dashed lines are, where there are both
     dashed: str = ""
     number: str = ".4g"  # how figures are written in the table
+    zoom: bool = False  # of shares, only those there are
 
     @property
     def panels(self) -> list[str]:
@@ -205,10 +209,16 @@ def _scale(axes: Axes, chart: Chart) -> None:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     elif chart.scale == "share":
-        axes.set_ylim(-0.02, 1.02)
+        axes.set_ylim(_floor(chart) - 0.005 if chart.zoom else -0.02, 1.005 if chart.zoom else 1.02)
         axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     elif all(value >= 0 for line in chart.lines for value in line.values):
         axes.set_ylim(bottom=0)
+
+
+def _floor(chart: Chart) -> float:
+    """The tenth below all that is shown."""
+    least = min(min(line.values if line.low is None else line.low) for line in chart.lines)
+    return math.floor(10 * least) / 10
 
 
 def _label_ends(axes: Axes, lines: Sequence[Line]) -> None:
@@ -233,16 +243,15 @@ def _label_ends(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 def _apart(places: list[float]) -> list[float]:
-    """The same places in the same order, at least a gap between two, as near as can be."""
-    moved = list(places)
-    for _ in range(100):
-        for k in range(1, len(moved)):
-            short = _LABEL_GAP - (moved[k] - moved[k - 1])
-            if short > 1e-9:
-                moved[k - 1] -= short / 2
-                moved[k] += short / 2
-    lift = max(0.0, -moved[0]) if moved else 0.0
-    return [place + lift for place in moved]
+    """Places in order, moved up as far as gaps need, and down again where they leave the top."""
+    moved: list[float] = []
+    for place in places:
+        moved.append(max(place, moved[-1] + _LABEL_GAP) if moved else max(place, 0.0))
+    limit = 1.0
+    for k in reversed(range(len(moved))):
+        moved[k] = min(moved[k], limit)
+        limit = moved[k] - _LABEL_GAP
+    return moved
 
 
 def _explain_dashes(axes: Axes, chart: Chart, ink: str) -> None:
@@ -251,7 +260,9 @@ def _explain_dashes(axes: Axes, chart: Chart, ink: str) -> None:
             Line2D([], [], color=ink, linewidth=1.4, label=chart.solid),
             Line2D([], [], color=ink, linewidth=1.4, linestyle=_DASHES, label=chart.dashed),
         ],
-        loc="lower right" if chart.scale == "share" else "upper right",
+        loc="upper left",
+        bbox_to_anchor=(-0.02, -0.17),
+        ncols=2,
         fontsize=9,
         handlelength=2.4,
     )
@@ -275,19 +286,11 @@ def _key(chart: Chart) -> str:
 
 def _table(chart: Chart) -> str:
     """A row for each number of games, a column for each line."""
-    heads = "".join(
-        f"<th scope=col>{html.escape(_column(chart, line))}</th>" for line in chart.lines
-    )
+    heads = [_column(chart, line) for line in chart.lines]
     cells = [dict(_cells(chart, line)) for line in chart.lines]
     games = sorted({n for column in cells for n in column})
-    rows = "".join(
-        f"<tr><th scope=row>{n:,.0f}</th>{''.join(f'<td>{c.get(n, chr(8211))}</td>' for c in cells)}</tr>"
-        for n in games
-    )
-    return (
-        f"<div class=scroll><table class=data><thead><tr><th scope=col>games</th>{heads}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    rows = [[f"{n:,.0f}", *(column.get(n, "–") for column in cells)] for n in games]
+    return table(["games", *heads], rows, kind="data")
 
 
 def _column(chart: Chart, line: Line) -> str:

@@ -45,6 +45,14 @@ class Claim:
     least: float
     most: float
     why: str
+    form: str = ".0%"  # how the bounds are written
+
+    @property
+    def counts(self) -> str:
+        """Its bounds, for people."""
+        if math.isinf(self.most):
+            return "counts if above zero"
+        return f"counts from {self.least:{self.form}} to {self.most:{self.form}}"
 
     def judge(self, subject: Subject) -> Judgement:
         reading = self.read(subject)
@@ -95,8 +103,8 @@ def _win_rate(opponent: str) -> Callable[[Subject], Reading | None]:
         if first is None or either is None:
             return None
         text = (
-            f"{either.win_rate:.1%} with alternating starts ({either.low:.1%} to {either.high:.1%}), "
-            f"{first.win_rate:.1%} going first ({first.low:.1%} to {first.high:.1%}); "
+            f"{either.win_rate:.1%} with alternating starts ({either.low:.1%} to {either.high:.1%})"
+            f", {first.win_rate:.1%} going first ({first.low:.1%} to {first.high:.1%}); "
             f"{either.games:,} games each"
         )
         return Reading(either.win_rate, text)
@@ -113,7 +121,8 @@ def _mer_falls(subject: Subject) -> Reading | None:
     share = known[early] / known[first]
     return Reading(
         share,
-        f"{known[first]:.4f} after {first:,} games, {known[early]:.4f} after {early:,}: {share:.0%}",
+        f"{known[first]:.4f} after {first:,} games, {known[early]:.4f} after {early:,}: "
+        f"{share:.0%}",
     )
 
 
@@ -222,21 +231,25 @@ CLAIMS = (
         *("7.4, Figure 4", "the median infoset is updated about 50 times", "roughly 50"),
         *(_updates("median"), 25, 100),
         "“roughly”, off a logarithmic axis: a factor of two",
+        ",.0f",
     ),
     Claim(
         *("7.4, Figure 4", "the most common infoset about 2,000 times", "approximately 2,000"),
         *(_updates("max"), 1_000, 4_000),
         "“approximately”, off a logarithmic axis: a factor of two",
+        ",.0f",
     ),
     Claim(
         *("6.1", "the abstraction yields about a hundred infosets", "roughly 100"),
         *(_infosets, 67, 150),
         "“roughly one hundred”: a factor of one and a half",
+        ",.0f",
     ),
     Claim(
         *("7, 7.2", "trains in 19 minutes on eight cores", "19 min"),
         *(_seconds, 0.0, 19 * 60),
-        "no longer than the paper’s; ours includes the evaluations, as theirs does",
+        "seconds, no longer than the paper’s; both include the evaluations",
+        ",.0f",
     ),
     Claim(
         "7.5, Figure 5",

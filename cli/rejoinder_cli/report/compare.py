@@ -23,6 +23,15 @@ class Meeting:
     result: MatchResult
 
 
+@dataclass(frozen=True)
+class Sides:
+    """A meeting from the side of one of the two."""
+
+    won: float  # share of the games
+    utility: float  # mean
+    error: float  # its 95 % half-width
+
+
 def check_comparable(opened: Sequence[OpenRun]) -> None:
     """Refuse runs that no figure could have in common."""
     one = opened[0].run
@@ -57,3 +66,15 @@ def head_to_head(subjects: Sequence[Subject], games: int, output: Output) -> lis
     if work.jobs:
         work.run("head to head", output)
     return sorted(meetings, key=lambda meeting: (meeting.first, meeting.second))
+
+
+def matrix(meetings: Sequence[Meeting], runs: int) -> list[list[Sides | None]]:
+    """How the row's run did against the column's; None where they have not met."""
+    cells: list[list[Sides | None]] = [[None] * runs for _ in range(runs)]
+    for meeting in meetings:
+        result, i, j = meeting.result, meeting.first, meeting.second
+        lost = result.games - result.wins - result.draws
+        mean, error = result.mean_utility, result.utility_error
+        cells[i][j] = Sides(result.win_rate, mean, error)
+        cells[j][i] = Sides(lost / result.games, -mean, error)
+    return cells

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from rejoinder.evaluate.agents import opponents
 from rejoinder.evaluate.match import MatchResult
+from rejoinder.forecast import COVERAGE, ForecastError, fan, mer_series
 from rejoinder.metrics import QUANTILES
 from rejoinder_cli.report.chart import Chart, Line
 from rejoinder_cli.report.subject import ALTERNATING, STARTS, Subject
@@ -32,6 +35,33 @@ def mer(subjects: Sequence[Subject]) -> Chart | None:
     )
 
 
+def outlook(subjects: Sequence[Subject]) -> Chart | None:
+    """MER as it was measured and as the fitted curve goes on; of one run."""
+    if len(subjects) > 1:
+        return None
+    series = mer_series(subjects[0].records)
+    try:
+        curves = fan(series)
+    except ForecastError:
+        return None
+    games = np.linspace(series.games[len(series.games) // 3], 2 * series.games[-1], 40)
+    low, middle, high = curves.band(games).clip(min=0.0).tolist()
+    lines = [
+        Line("", games.tolist(), middle, low, high, dashed=True, colour=1),
+        Line("", series.games.tolist(), series.values.tolist()),
+    ]
+    return Chart(
+        "outlook",
+        "MER if training went on",
+        f"The curve a + b·n^(−c) fitted to the evaluations; shaded: where {COVERAGE:.0%} of the "
+        "refits to resampled evaluations are.",
+        lines,
+        axis="MER",
+        solid="measured",
+        dashed="fitted",
+    )
+
+
 def scores(subjects: Sequence[Subject]) -> Chart | None:
     """Win rates, or what is won a game on average where games are worth different amounts."""
     staked = any(subject.staked for subject in subjects)
@@ -49,8 +79,8 @@ def scores(subjects: Sequence[Subject]) -> Chart | None:
         Chart(
             "win-rate" if not staked else "utility",
             f"{what.capitalize()} against the baselines",
-            f"{games} test games at each checkpoint, shaded: 95 % intervals. With alternating starts "
-            f"games come in pairs of one deal with the seats exchanged."
+            f"{games} test games at each checkpoint, shaded: 95 % intervals. With alternating "
+            f"starts games come in pairs of one deal with the seats exchanged."
             f"{' Dots: evaluations during training.' if any(line.dots for line in lines) else ''}",
             lines,
             scale="number" if staked else "share",
@@ -58,6 +88,7 @@ def scores(subjects: Sequence[Subject]) -> Chart | None:
             solid="agent goes first",
             dashed="starts alternate",
             number="+.3f" if staked else ".1%",
+            zoom=True,
         )
     )
 
@@ -105,7 +136,7 @@ def updates(subjects: Sequence[Subject]) -> Chart | None:
         Chart(
             "updates",
             "Updates per infoset",
-            "How often infosets have been learned from, on a log scale: rare ones are learned last.",
+            "How often infosets have been learned from, on a log scale: rare ones come last.",
             lines,
             scale="log",
             axis="updates",
@@ -167,11 +198,11 @@ def exploitability(subjects: Sequence[Subject]) -> Chart | None:
             lines.append(replace(look, values=inside, dashed=True))
     bound = any(e.error is not None for subject in subjects for e in subject.exploited)
     caption = (
-        "A lower bound: what an opponent wins a game who was trained against the agent; shaded: its "
-        "95 % interval."
+        "A lower bound: what an opponent wins a game who was trained against the agent; shaded: "
+        "its 95 % interval."
         if bound
-        else "Exact: what a perfect opponent wins a game on average, in the real game and, where the "
-        "agent sees it through an abstraction, in the game as that shows it. What lies between the "
+        else "Exact: what a perfect opponent wins a game on average, in the real game and, where "
+        "the agent sees it through an abstraction, in the game as that shows it. What lies between the "
         "two is what the abstraction hides from the agent’s own training."
     )
     if all(len(line.values) < 2 for line in lines):
@@ -191,14 +222,24 @@ def exploitability(subjects: Sequence[Subject]) -> Chart | None:
 
 
 CHARTS: list[Callable[[Sequence[Subject]], Chart | None]] = [
-    *(mer, scores, updates, policy, exploitability),
+    *(mer, scores, updates, outlook, exploitability, policy),
 ]
+
+
+IN_THE_PAPER = {"mer": 2, "win-rate": 3, "updates": 4, "policy": 5}  # the figure's number there
 
 
 def charts(subjects: Sequence[Subject]) -> list[Chart]:
     """All that there is anything to show in."""
     drawn = (make(subjects) for make in CHARTS)
     return [chart for chart in drawn if chart is not None]
+
+
+def as_in_the_paper(chart: Chart) -> Chart:
+    """The chart with a word on which figure of the paper it repeats."""
+    if chart.name not in IN_THE_PAPER:
+        return chart
+    return replace(chart, caption=f"The paper’s Figure {IN_THE_PAPER[chart.name]}. {chart.caption}")
 
 
 def _chart(chart: Chart) -> Chart | None:

@@ -1,22 +1,21 @@
 """The sections of a report page, in order. A section is a function that makes HTML, or None.
 
 To add one on a single run, write a function from an `OpenRun` to HTML or None and put it into
-`RUN_SECTIONS`; it appears once for each run. `chart.as_html` draws its charts and `table` its tables.
+`RUN_SECTIONS`; it appears once for each run. `chart.as_html` draws charts, `markup` has the rest.
 Everything that comes from a run is escaped.
 """
 
 from __future__ import annotations
 
 import html
-import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rejoinder.evaluate.agents import opponents
 from rejoinder.forecast import (
     COVERAGE,
+    FEWEST,
     ForecastError,
     Series,
     backtest,
@@ -26,9 +25,11 @@ from rejoinder.forecast import (
 )
 from rejoinder_cli.report import chart
 from rejoinder_cli.report.claims import Judgement, is_experiment, judge_all
-from rejoinder_cli.report.compare import Meeting
-from rejoinder_cli.report.figures import charts
-from rejoinder_cli.report.subject import ALTERNATING, FIRST, Subject
+from rejoinder_cli.report.compare import Meeting, Sides, matrix
+from rejoinder_cli.report.figures import as_in_the_paper, charts
+from rejoinder_cli.report.markup import section, table, text, tile
+from rejoinder_cli.report.results import comparison, facts
+from rejoinder_cli.report.subject import Subject
 from rejoinder_cli.runs import OpenRun
 
 _FURTHER = (2, 5)  # times the games so far, for the outlook
@@ -49,6 +50,8 @@ class Report:
             for subject in self.subjects
             if is_experiment(subject.config)
         }
+        if self.judgements:
+            self.charts = [as_in_the_paper(chart) for chart in self.charts]
 
     @property
     def alone(self) -> Subject | None:
@@ -80,7 +83,8 @@ def summary(report: Report) -> str | None:
     """The figures that matter most, large; a table where there are several runs."""
     if report.alone is None:
         return section("Runs", comparison(report.subjects))
-    tiles = [_tile(*fact) for fact in _facts(report.alone, report.judgements)]
+    judged = report.judgements.get(report.alone.name, [])
+    tiles = [tile(*fact) for fact in facts(report.alone, judged)]
     return f"<div class=tiles>{''.join(tiles)}</div>"
 
 
@@ -95,9 +99,7 @@ def claims(report: Report) -> str | None:
     for judged in zip(*report.judgements.values(), strict=True):
         claim = judged[0].claim
         cells = [html.escape(text) for text in (claim.where, claim.text, claim.paper)]
-        cells[1] += (
-            f"<small>{html.escape(f'counts if {_bounds(claim.least, claim.most)}: {claim.why}')}</small>"
-        )
+        cells[1] += f"<small>{html.escape(f'{claim.counts}: {claim.why}')}</small>"
         rows.append([*cells, *(_verdict(judgement) for judgement in judged)])
     counts = [
         f"{sum(j.verdict == 'reproduced' for j in judged)} of {len(judged)}"
@@ -117,12 +119,6 @@ def claims(report: Report) -> str | None:
     )
 
 
-def _bounds(least: float, most: float) -> str:
-    if math.isinf(most):
-        return "above zero"
-    return f"from {least:g} to {most:g}"
-
-
 def _verdict(judgement: Judgement) -> str:
     word = judgement.verdict
     kind = {"reproduced": "yes", "not reproduced": "no"}.get(word, "unknown")
@@ -137,46 +133,28 @@ def figures(report: Report) -> str | None:
 
 
 def head_to_head(report: Report) -> str | None:
-    """How the row's agent does against the column's."""
     if not report.meetings:
         return None
-    subjects = report.subjects
-    staked = any(subject.staked for subject in subjects)
-    by_pair = {(m.first, m.second): m.result for m in report.meetings}
-    rows = []
-    for i, row in enumerate(subjects):
-        cells = []
-        for j in range(len(subjects)):
-            result, turned = by_pair.get((min(i, j), max(i, j))), i > j
-            if result is None:
-                cells.append("–")
-                continue
-            sign = -1 if turned else 1
-            if staked:
-                mean = sign * result.mean_utility
-                cells.append(f"{mean:+.3f}<small>± {result.utility_error:.3f}</small>")
-            else:
-                # A draw counts for both: what is left of the other's win rate.
-                lost = 1 - result.win_rate - result.draws / result.games
-                rate = lost if turned else result.win_rate
-                cells.append(
-                    f"{rate:.1%}<small>{_edge(sign * result.mean_utility, result.utility_error)}</small>"
-                )
-        rows.append([html.escape(row.name), *cells])
+    names = [subject.name for subject in report.subjects]
+    staked = any(subject.staked for subject in report.subjects)
     games = report.meetings[0].result.games
-    what = "mean utility" if staked else "win rate"
     lead = (
-        f"The {what} of the row’s agent against the column’s: {games:,} games, in pairs of one deal "
-        "with the seats exchanged. Each agent sees the game by its own abstraction. Runs under "
-        "different rules do not meet."
+        f"The {'mean utility' if staked else 'win rate'} of the row’s agent against the column’s: "
+        f"{games:,} games, in pairs of one deal with the seats exchanged. Each agent sees the game "
+        "by its own abstraction. Runs under different rules do not meet."
     )
-    heads = ["", *(subject.name for subject in subjects)]
-    return section("Head to head", f"<p>{lead}</p>{table(heads, rows)}")
+    rows = [
+        [html.escape(name), *(_meeting(result, staked) for result in row)]
+        for name, row in zip(names, matrix(report.meetings, len(names)), strict=True)
+    ]
+    return section("Head to head", f"<p>{lead}</p>{table(['', *names], rows)}")
 
 
-def _edge(mean: float, error: float) -> str:
-    """Who is ahead, if anybody surely is; by the mean utility, whose interval is known."""
-    return f"utility {mean:+.3f} ± {error:.3f}"
+def _meeting(result: Sides | None, staked: bool) -> str:
+    if result is None:
+        return "–"
+    sure = f"{result.utility:+.3f} ± {result.error:.3f}"
+    return sure if staked else f"{result.won:.1%}<small>utility {sure}</small>"
 
 
 def outlook(report: Report) -> str | None:
@@ -193,9 +171,10 @@ def outlook(report: Report) -> str | None:
     heads = ["figure", "now", *(f"{k} × the games" for k in _FURTHER), "levels off at"]
     heads += ["backtest: said early for the end", "was"]
     lead = (
-        f"A curve a + b·n^(−c) fitted to the run’s evaluations, with {COVERAGE:.0%} intervals of what an "
-        "evaluation would show. The backtest is the same forecast made from the first third of the run "
-        "(eight evaluations at least) for its end. rejoinder forecast tells when a target is reached."
+        f"A curve a + b·n^(−c) fitted to the run’s evaluations, with {COVERAGE:.0%} intervals of "
+        "what an evaluation would show. The backtest is the same forecast made from the first third "
+        f"of the run ({FEWEST} evaluations at least) for its end. rejoinder forecast tells when a "
+        "target is reached."
     )
     return section("If training went on", f"<p>{html.escape(lead)}</p>{table(heads, rows)}")
 
@@ -242,7 +221,8 @@ def run_sections(report: Report) -> str | None:
         for make in RUN_SECTIONS:
             part = make(subject.opened)
             if part and report.alone is None:
-                part = f"<div class=of-run><p class=eyebrow>{html.escape(subject.name)}</p>{part}</div>"
+                name = html.escape(subject.name)
+                part = f"<div class=of-run><p class=eyebrow>{name}</p>{part}</div>"
             made.append(part or "")
     return "".join(made) or None
 
@@ -269,10 +249,8 @@ def provenance(report: Report) -> str | None:
         of = "" if report.alone else f"{subject.name}, "
         for session in subject.opened.run.sessions():
             rows = [[html.escape(str(k)), html.escape(text(v))] for k, v in session.items()]
-            made.append(
-                f"<h3>{html.escape(of)}from game {html.escape(text(session.get('from_game', 0)))}</h3>"
-                f"{table([], rows, kind='plain')}"
-            )
+            start = f"{of}from game {text(session.get('from_game', 0))}"
+            made.append(f"<h3>{html.escape(start)}</h3>{table([], rows, kind='plain')}")
     return section("Provenance", "".join(made)) if made else None
 
 
@@ -281,117 +259,6 @@ SECTIONS: list[Callable[[Report], str | None]] = [
     *(configuration, provenance),
 ]
 RUN_SECTIONS: list[Callable[[OpenRun], str | None]] = []
-
-
-def comparison(subjects: Sequence[Subject]) -> str:
-    """What became of each run, a column for each."""
-    columns = [_result(subject) for subject in subjects]
-    names = dict.fromkeys(name for column in columns for name in column)
-    rows = [
-        [html.escape(name), *(html.escape(column.get(name, "–")) for column in columns)]
-        for name in names
-    ]
-    heads = ["", *(subject.name for subject in subjects)] if len(subjects) > 1 else []
-    return table(heads, rows, kind="plain")
-
-
-def _result(subject: Subject) -> dict[str, str]:
-    opened = subject.opened
-    told = {
-        "run": str(opened.run.path),
-        "games": f"{subject.games:,}",
-        "abstraction": subject.config.abstraction,
-        "infosets": f"{len(opened.checkpoint.rows):,}",
-    }
-    if subject.seconds is not None:
-        told["time"] = f"{subject.seconds:.0f} s, start-up included"
-    if mers := [record["mer"] for record in subject.records if "mer" in record]:
-        told["MER"] = f"{mers[-1]:.4f}"
-    for opponent in opponents(subject.config.load_game()):
-        for starts, words in ((ALTERNATING, "starts alternate"), (FIRST, "agent first")):
-            result = subject.final(opponent, starts)
-            if result is None:
-                continue
-            told[f"against {opponent}, {words}"] = (
-                f"{result.mean_utility:+.3f} ± {result.utility_error:.3f} a game"
-                if subject.staked
-                else f"{result.win_rate:.2%} ({result.low:.2%} to {result.high:.2%})"
-            ) + f", {result.games:,} games"
-    if subject.exploited:
-        last = subject.exploited[-1]
-        if last.error is not None:
-            told["exploitability"] = f"at least {last.value:.4f} ± {last.error:.4f}"
-        else:
-            told["exploitability"] = f"{last.value:.4f} (exact)"
-        if last.inside is not None:
-            told["exploitability as the abstraction shows it"] = f"{last.inside:.4f} (exact)"
-    return told | {"digest": opened.digest, "fingerprint": subject.config.fingerprint}
-
-
-def _facts(
-    subject: Subject, judgements: Mapping[str, list[Judgement]]
-) -> list[tuple[str, str, str]]:
-    """Number, what it is, and how sure it is."""
-    facts = []
-    for opponent in opponents(subject.config.load_game()):
-        result = subject.final(opponent, ALTERNATING)
-        if result is None:
-            continue
-        if subject.staked:
-            number, sure = f"{result.mean_utility:+.2f}", f"a game, ± {result.utility_error:.2f}"
-        else:
-            number, sure = f"{result.win_rate:.1%}", f"{result.low:.1%} to {result.high:.1%}"
-        facts.append((number, f"against {opponent}", sure))
-    if mers := [record["mer"] for record in subject.records if "mer" in record]:
-        facts.append((f"{mers[-1]:.4f}", "MER", f"{mers[0]:.4f} at first"))
-    if subject.exploited:
-        last = subject.exploited[-1]
-        least = "at least, " if last.error is not None else ""
-        sure = f"± {last.error:.3f}" if last.error is not None else "exact"
-        facts.append((f"{last.value:.3f}", "exploitability", least + sure))
-    facts.append(
-        (f"{len(subject.opened.checkpoint.rows):,}", "infosets", subject.config.abstraction)
-    )
-    time = "" if subject.seconds is None else f"in {subject.seconds:.0f} s"
-    facts.append((f"{subject.games:,}", "training games", time))
-    if judged := judgements.get(subject.name):
-        held = sum(j.verdict == "reproduced" for j in judged)
-        facts.append((f"{held} of {len(judged)}", "claims reproduced", "see below"))
-    return facts
-
-
-def _tile(number: str, what: str, sure: str) -> str:
-    return (
-        f"<div><strong>{html.escape(number)}</strong><span>{html.escape(what)}</span>"
-        f"<small>{html.escape(sure)}</small></div>"
-    )
-
-
-def section(title: str, body: str) -> str:
-    return f"<section><h2>{html.escape(title)}</h2>{body}</section>"
-
-
-def table(
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    kind: str = "grid",
-    marked: Sequence[bool] = (),
-) -> str:
-    """A table of cells that are HTML already; its heads are text. The first column names the row."""
-    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in heads)
-    body = ""
-    for k, (name, *cells) in enumerate(rows):
-        mark = " class=differs" if k < len(marked) and marked[k] else ""
-        body += f"<tr{mark}><th scope=row>{name}</th>"
-        body += "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-    top = f"<thead><tr>{head}</tr></thead>" if heads else ""
-    return f"<div class=scroll><table class={kind}>{top}<tbody>{body}</tbody></table></div>"
-
-
-def text(value: Any) -> str:
-    if value is None:
-        return "–"
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
