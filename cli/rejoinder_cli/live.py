@@ -74,18 +74,24 @@ def panel(title: str, status: Status, also: str = "") -> RenderableType:
         Text(status["state"], style="green" if status["state"] == "finished" else "cyan"),
     )
     workers = ", ".join(f"{name} {w.get('games', 0):,}" for name, w in status["workers"].items())
-    trouble = [f"{status[name]:,} {name}" for name in ("quarantined", "stale") if status[name]]
-    trouble += [f"banned: {name}" for name in status["banned"]]
+    trouble = [f"{status[name]:,} {name}" for name in ("quarantined", "stale") if status.get(name)]
+    trouble += [f"banned: {name}" for name in status.get("banned", ())]
     lines: list[RenderableType] = [
         _figures(status),
         also,
-        f"snapshot {status['version']:,} · queue {_count(status['queued'], 'lease')} · "
-        f"{status['outstanding']:,} games under lease · {status['leased_again']:,} leased again · "
-        f"checkpoint at {status['checkpoint']:,}",
-        _workers(status, workers) if running else "",
+        _queue(status) if "queued" in status else "",  # sequential training has none
+        _workers(status, workers) if running and "queued" in status else "",
         *([Text("; ".join(trouble), style="yellow")] if trouble else []),
     ]
     return Group(bar, *(line for line in lines if line))
+
+
+def _queue(status: Status) -> str:
+    return (
+        f"snapshot {status['version']:,} · queue {_count(status['queued'], 'lease')} · "
+        f"{status['outstanding']:,} games under lease · {status['leased_again']:,} leased again · "
+        f"checkpoint at {status['checkpoint']:,}"
+    )
 
 
 def _workers(status: Status, games: str) -> str:

@@ -25,8 +25,9 @@ COVERAGE = 0.9  # of the intervals
 HORIZON = 1e9  # games; what comes later is never
 
 _POWERS = np.geomspace(0.1, 3.0, 40)
-_CUTS = (0.0, 0.1, 0.2, 0.3)  # shares of the beginning that refits leave out
+_CUTS = (0.0, 0.2, 0.4, 0.6)  # shares of the beginning that refits leave out
 _REFITS = 100  # for each of them
+_LEFT = 6  # evaluations that they leave at least
 _TAILS = ((1 - COVERAGE) / 2, 0.5, (1 + COVERAGE) / 2)
 _Z_95 = 1.96
 
@@ -195,7 +196,8 @@ def fan(series: Series) -> Fan:
             f"{len(series.games)}"
         )
     rng = np.random.default_rng(len(series.games))
-    parts = [_refits(series, int(cut * len(series.games)), rng) for cut in _CUTS]
+    n = len(series.games)
+    parts = [_refits(series, min(int(cut * n), n - _LEFT), rng) for cut in _CUTS]
     level, scale, power, noise = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Fan(series, float(series.games[-1]), level, scale, power, noise)
 

@@ -19,6 +19,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from rejoinder_cli.report.markup import table
 
@@ -177,7 +178,7 @@ def _draw(axes: Axes, chart: Chart, panel: str, ink: str) -> None:
         _draw_line(axes, line)
     _scale(axes, chart)
     axes.set_xlabel("training games")
-    axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.xaxis.set_major_formatter(lambda games, _: f"{games:,.0f}")
     axes.set_xlim(left=0)
     if len(chart.panels) < _FEW:
@@ -207,9 +208,14 @@ def _scale(axes: Axes, chart: Chart) -> None:
     axes.set_ylabel(chart.axis)
     if chart.scale == "log":
         axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        every = (1.0,) if high > 100 * low else (1.0, 2.0, 5.0)
+        axes.yaxis.set_major_locator(LogLocator(subs=every))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
     elif chart.scale == "share":
         axes.set_ylim(_floor(chart) - 0.005 if chart.zoom else -0.02, 1.005 if chart.zoom else 1.02)
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     elif all(value >= 0 for line in chart.lines for value in line.values):
         axes.set_ylim(bottom=0)

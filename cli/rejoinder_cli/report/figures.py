@@ -16,6 +16,15 @@ from rejoinder_cli.report.subject import ALTERNATING, STARTS, Subject
 
 _RESPONSES, _NORMAL = "in response", "in normal play"
 _COMPARED_QUANTILES = ("median", "max")
+_BOUND = (
+    "A lower bound: what an opponent wins a game who was trained against the agent; shaded: its "
+    "95 % interval."
+)
+_EXACT = "Exact: what a perfect opponent wins of the agent, a game on average."
+_HIDDEN = (
+    "The real game, and the game as the agent’s abstraction shows it: what lies between the two is "
+    "what the abstraction hides from training."
+)
 
 
 def mer(subjects: Sequence[Subject]) -> Chart | None:
@@ -197,17 +206,10 @@ def exploitability(subjects: Sequence[Subject]) -> Chart | None:
         if inside:
             lines.append(replace(look, values=inside, dashed=True))
     bound = any(e.error is not None for subject in subjects for e in subject.exploited)
-    caption = (
-        "A lower bound: what an opponent wins a game who was trained against the agent; shaded: "
-        "its 95 % interval."
-        if bound
-        else "Exact: what a perfect opponent wins a game on average, in the real game and, where "
-        "the agent sees it through an abstraction, in the game as that shows it. What lies between the "
-        "two is what the abstraction hides from the agent’s own training."
-    )
+    dashed = any(line.dashed for line in lines)
+    caption = _BOUND if bound else f"{_EXACT} {_HIDDEN}" if dashed else _EXACT
     if all(len(line.values) < 2 for line in lines):
         return None
-    dashed = any(line.dashed for line in lines)
     return _chart(
         Chart(
             "exploitability",

@@ -100,6 +100,7 @@ tbody th { font-weight: 500; }
   .claims, .claims tbody, .claims tr, .claims th, .claims td { display: block; width: auto; }
   .claims thead { display: none; }
   .claims tr { border-bottom: 1px solid var(--rule); padding: .6rem 0; }
+  .claims td:nth-child(3)::before { content: "the paper: "; color: var(--faint); }
   .claims th, .claims td, .claims td:nth-child(2) { border: 0; padding: .1rem 0; width: auto; }
   .plain tbody th { width: 9rem; }
 }

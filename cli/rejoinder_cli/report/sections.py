@@ -172,9 +172,9 @@ def outlook(report: Report) -> str | None:
     heads += ["backtest: said early for the end", "was"]
     lead = (
         f"A curve a + b·n^(−c) fitted to the run’s evaluations, with {COVERAGE:.0%} intervals of "
-        "what an evaluation would show. The backtest is the same forecast made from the first third "
-        f"of the run ({FEWEST} evaluations at least) for its end. rejoinder forecast tells when a "
-        "target is reached."
+        "what an evaluation would show. The backtest is the same forecast, made from the first "
+        f"third of the run ({FEWEST} evaluations at least) for its end. rejoinder forecast tells "
+        "when a target is reached."
     )
     return section("If training went on", f"<p>{html.escape(lead)}</p>{table(heads, rows)}")
 
