@@ -24,7 +24,7 @@ FEWEST = 8  # evaluations that a forecast needs
 COVERAGE = 0.9  # of the intervals
 HORIZON = 1e9  # games; what comes later is never
 
-_POWERS = np.geomspace(0.1, 3.0, 40)
+_POWERS = np.geomspace(0.1, 3.0, 200)
 _CUTS = (0.0, 0.2, 0.4, 0.6)  # shares of the beginning that refits leave out
 _REFITS = 100  # for each of them
 _LEFT = 6  # evaluations that they leave at least

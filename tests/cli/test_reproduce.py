@@ -88,7 +88,7 @@ def test_what_the_paper_describes_is_reproduced() -> None:
         ("random baseline", {"rates": {"random": 0.9, "risk-aware": 0.75}}),
         ("risk-aware baseline", {"rates": {"random": 0.99, "risk-aware": 0.88}}),
         ("risk-aware baseline", {"rates": {"random": 0.99, "risk-aware": 0.6}}),
-        ("declines", {"mer": lambda games: 0.1}),
+        ("declines", {"mer": lambda _: 0.1}),
         ("stable", {"mer": lambda games: 1 - games / 2_000}),
         ("median infoset", {"updates": {"median": 10, "max": 2_000}}),
         ("most common infoset", {"updates": {"median": 50, "max": 10_000}}),
