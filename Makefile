@@ -20,8 +20,8 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 # The target makes its run anew each time; runs of your own go elsewhere (--run).
-train: setup ## run the paper's experiment and leave a report
-	$(BIN)/rejoinder train paper --run runs/make-train --overwrite --report
+train: setup ## run the paper's experiment and report which of its claims come out
+	$(BIN)/rejoinder reproduce --run runs/make-train --overwrite
 
 test: setup check ## lint, type-check and run all the tests
 	$(BIN)/python -m pytest

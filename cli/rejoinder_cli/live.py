@@ -20,21 +20,24 @@ Status = Mapping[str, Any]
 
 
 @contextmanager
-def live_status(output: Output, title: str) -> Iterator[Callable[[Status], None]]:
-    """Shows whatever status it is told."""
+def live_status(
+    output: Output, title: str, also: Callable[[Status], str] = lambda _: ""
+) -> Iterator[Callable[[Status], None]]:
+    """Shows whatever status it is told, and what else `also` has to say."""
     if not output.console.is_terminal:
-        yield _LineNowAndThen(output).update
+        yield _LineNowAndThen(output, also).update
         return
     from rich.live import Live
 
     with Live(console=output.console, refresh_per_second=4, transient=False) as live:
         live.update(f"{title}: starting")
-        yield lambda status: live.update(panel(title, status))
+        yield lambda status: live.update(panel(title, status, also(status)))
 
 
 class _LineNowAndThen:
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, also: Callable[[Status], str]) -> None:
         self._output = output
+        self._also = also
         self._told = 0.0
 
     def update(self, status: Status) -> None:
@@ -42,7 +45,7 @@ class _LineNowAndThen:
         if now - self._told >= _SECONDS:
             self._told = now
             say = self._output.say_once if _idle(status) else self._output.say
-            say(line(status))
+            say("; ".join(filter(None, [line(status), self._also(status)])))
 
 
 def line(status: Status) -> str:
@@ -60,8 +63,8 @@ def _idle(status: Status) -> bool:
     return not status["workers"] and status["state"] not in OVER
 
 
-def panel(title: str, status: Status) -> RenderableType:
-    """One status as a block of lines."""
+def panel(title: str, status: Status, also: str = "") -> RenderableType:
+    """One status as a block of lines; `also` is one more."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -77,17 +80,24 @@ def panel(title: str, status: Status) -> RenderableType:
         Text(status["state"], style="green" if status["state"] == "finished" else "cyan"),
     )
     workers = ", ".join(f"{name} {w.get('games', 0):,}" for name, w in status["workers"].items())
-    trouble = [f"{status[name]:,} {name}" for name in ("quarantined", "stale") if status[name]]
-    trouble += [f"banned: {name}" for name in status["banned"]]
+    trouble = [f"{status[name]:,} {name}" for name in ("quarantined", "stale") if status.get(name)]
+    trouble += [f"banned: {name}" for name in status.get("banned", ())]
     lines: list[RenderableType] = [
         _figures(status),
-        f"snapshot {status['version']:,} · queue {_count(status['queued'], 'lease')} · "
-        f"{status['outstanding']:,} games under lease · {status['leased_again']:,} leased again · "
-        f"checkpoint at {status['checkpoint']:,}",
-        _workers(status, workers) if running else "",
+        also,
+        _queue(status) if "queued" in status else "",  # sequential training has none
+        _workers(status, workers) if running and "queued" in status else "",
         *([Text("; ".join(trouble), style="yellow")] if trouble else []),
     ]
     return Group(bar, *(line for line in lines if line))
+
+
+def _queue(status: Status) -> str:
+    return (
+        f"snapshot {status['version']:,} · queue {_count(status['queued'], 'lease')} · "
+        f"{status['outstanding']:,} games under lease · {status['leased_again']:,} leased again · "
+        f"checkpoint at {status['checkpoint']:,}"
+    )
 
 
 def _workers(status: Status, games: str) -> str:

@@ -22,6 +22,7 @@ from rejoinder_cli.commands import (
     evaluate,
     exchange,
     exploit,
+    forecast,
     games,
     gateway,
     grafana,
@@ -29,6 +30,7 @@ from rejoinder_cli.commands import (
     learner,
     play,
     report,
+    reproduce,
     responses,
     solve,
     status,
@@ -124,6 +126,8 @@ app.command("chaos")(chaos.chaos)
 app.command("report")(report.report)
 app.command("export")(exchange.export)
 app.command("import")(exchange.import_)
+app.command("reproduce")(reproduce.reproduce)
+app.command("forecast")(forecast.forecast)
 app.command("track")(track.track)
 app.command("bench")(bench.bench)
 app.add_typer(study.app, name="study")

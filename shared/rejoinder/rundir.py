@@ -10,7 +10,7 @@
     workers.json        which workers have brought games since when, and which are banned
     status.json         what the trainer last said of itself
     stop                there: somebody has asked the trainer to stop
-    report.html         written by `rejoinder report`
+    report.html         written by `rejoinder report`, with figures/ beside it
     tracking/           what `rejoinder track` has handed over, and the trackers' own files
 
 Invariant: a reader sees a file or a checkpoint whole or not at all, whenever the writer is killed
@@ -77,6 +77,7 @@ _MARKS = {"format", "fingerprint", "config"}  # what the config of any run has, 
 _LOCK = ".lock"  # held by the trainer; its content means nothing
 _STOP = "stop"  # there: somebody has asked the trainer to stop
 REPORT = "report.html"
+FIGURES = "figures"  # of the report, as pictures
 LOGS = "logs"  # of the processes that a trainer starts
 TARGETS = "targets"  # where those say that they can be scraped
 PROMETHEUS = "prometheus"  # settings and data of a Prometheus that is one of them
@@ -405,7 +406,7 @@ def remove_run(path: Path) -> None:
         # The mark of a run goes last.
         for name in (
             *(_CHECKPOINTS, _METRICS, _LEDGER, _QUARANTINE, _STATUS, _PROVENANCE, REPORT, LOGS),
-            *(TARGETS, PROMETHEUS, TRACKING, _WORKERS, _STOP, _LOCK, _CONFIG),
+            *(FIGURES, TARGETS, PROMETHEUS, TRACKING, _WORKERS, _STOP, _LOCK, _CONFIG),
         ):
             remove(path / name)
         for leftover in path.glob(f"{TEMPORARY}*"):

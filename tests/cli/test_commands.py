@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -227,57 +225,6 @@ def test_play_can_be_left_and_repeated(tiny: Path) -> None:
     ended = json.loads(first.stdout.splitlines()[-1])
     assert ended["finished"]
     assert ended["utility"] in (-1.0, 0.0, 1.0)
-
-
-class _Page(HTMLParser):
-    """Collects what a page would fetch, and its identifiers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fetched: list[str] = []
-        self.identifiers: list[str] = []
-        self.figures = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        named = dict(attrs)
-        self.figures += tag == "svg"
-        self.identifiers += [value for name, value in attrs if name == "id" and value]
-        for name in ("src", "href", "xlink:href"):
-            value = named.get(name)
-            if value and not value.startswith("#"):
-                self.fetched.append(value)
-
-
-def test_the_report_stands_alone(tiny: Path) -> None:
-    written = run_json("report", tiny)
-    text = Path(written["report"]).read_text("utf-8")
-    page = _Page()
-    page.feed(text)
-    assert page.figures == 4
-    assert page.fetched == []
-    assert "<script" not in text
-    assert "@import" not in text
-    assert len(set(page.identifiers)) == len(page.identifiers)
-    for used in re.findall(r"url\(#([^)]*)\)", text):
-        assert used in page.identifiers
-    assert run_json("digest", tiny)["digest"] in text
-    assert "prefers-color-scheme: dark" in text
-
-
-def test_the_report_escapes_what_it_is_given(tmp_path: Path) -> None:
-    path = tmp_path / "<img src=x onerror=alert(1)>"
-    run_json("train", "kuhn", "--games", "5", "--run", path)
-    provenance = path / "provenance.json"
-    provenance.write_text(json.dumps({"sessions": [{"cpu": "<script>alert(1)</script>"}]}))
-    text = Path(run_json("report", path)["report"]).read_text("utf-8")
-    assert "<img" not in text
-    assert "<script" not in text
-
-
-def test_the_report_of_a_run_without_evaluations(tmp_path: Path) -> None:
-    run_json("train", "kuhn", "--games", "5", "--run", tmp_path / "r", "--set", "eval_every=0")
-    text = Path(run_json("report", tmp_path / "r")["report"]).read_text("utf-8")
-    assert "no evaluations yet" in text
 
 
 @pytest.mark.slow

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rejoinder_cli.commands.forecast import ForecastOption
+from rejoinder_cli.forecasts import Target, watcher
 from rejoinder_cli.options import RedisOption
 from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import OptionalRunArgument, RunArgument
@@ -23,6 +25,7 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", help="Stay, and show it until the run ends.")
     ] = False,
+    forecast: ForecastOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show how far a run is, how fast, how good, and with which workers."""
@@ -30,18 +33,20 @@ def status(
     from rejoinder_cli.live import live_status, panel
 
     output = Output(as_json)
+    target = Target.parse("--forecast", forecast) if forecast else None
     directory = RunDir.open(run)
+    foresee = watcher(directory, target)
     if watch:
-        with live_status(output, run.name) as show:
+        with live_status(output, run.name, foresee) as show:
             while (now := directory.standing()).get("alive"):
                 show(now)
                 time.sleep(_LOOK)
     now = directory.standing()
     if "games_per_second" in now:
-        output.console.print(panel(run.name, now))
+        output.console.print(panel(run.name, now, foresee(now)))
     else:
         output.say(f"{run.name}: {now['games']:,} of {now['target']:,} games, {now['state']}")
-    output.result(now)
+    output.result(now | ({"forecast": foresee(now)} if target else {}))
 
 
 def workers(

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rejoinder_cli.commands.forecast import ForecastOption
 from rejoinder_cli.commands.report import write_report
+from rejoinder_cli.forecasts import Target, watcher
 from rejoinder_cli.options import (
     LOOPBACK,
     ConfigArgument,
@@ -69,6 +71,7 @@ def train(
     report: Annotated[
         bool, typer.Option("--report", help="Write the report when it is finished.")
     ] = False,
+    forecast: ForecastOption = None,
     settings: SetOption = None,
     metrics_port: MetricsPortOption = None,
     metrics_host: MetricsHostOption = LOOPBACK,
@@ -79,9 +82,12 @@ def train(
     output = Output(as_json)
     if mode == "sequential" and workers:
         raise ValueError("--workers: sequential training has none; leave it out, or --mode ordered")
+    target = Target.parse("--forecast", forecast) if forecast else None
+    if target and mode == "sequential":
+        raise ValueError("--forecast: sequential training shows no status; see rejoinder forecast")
     where = exposure(metrics_port, metrics_host, metrics_targets)
     planned = plan(config, mode, redis, games, seed, run, settings)
-    directory = _prepare(planned, start, output, resume=resume, overwrite=overwrite)
+    directory = prepare(planned, output, start=start, resume=resume, overwrite=overwrite)
     title = f"training {planned.name}"
     with told_to_prometheus(directory, where) as telemetry, graceful_stop() as should_stop:
         if mode == "sequential":
@@ -94,13 +100,14 @@ def train(
                 patience=patience,
                 telemetry=telemetry,
                 targets=metrics_targets,
+                target=target,
             )
     tell_result(result, planned.path, output)
     if not result.finished:
         again = planned.resume_command("train", workers)
         output.say(f"stopped; to go on: {again} --resume")
     if report and result.finished:
-        output.say(f"wrote {write_report(open_run(planned.path, output))}")
+        output.say(f"wrote {write_report([open_run(planned.path, output)], output).page}")
     output.result(
         result_fields(result)
         | {"run": str(planned.path), "fingerprint": directory.config.fingerprint, "mode": mode}
@@ -148,6 +155,7 @@ def train_with_workers(
     output: Output,
     *,
     targets: Path | None = None,
+    target: Target | None = None,
     **how: Any,
 ) -> TrainResult:
     """The learner in this process, workers as children, on the given server or one of its own."""
@@ -164,7 +172,7 @@ def train_with_workers(
             household.tend()
             return should_stop()
 
-        with live_status(output, title) as show:
+        with live_status(output, title, watcher(directory, target)) as show:
             return serve_learner(
                 directory, household.url, stop_or_tend, show, output, workers=workers, **how
             )
@@ -219,8 +227,13 @@ def result_fields(result: TrainResult) -> dict[str, Any]:
     }
 
 
-def _prepare(
-    planned: Plan, start: Path | None, output: Output, *, resume: bool, overwrite: bool
+def prepare(
+    planned: Plan,
+    output: Output,
+    *,
+    start: Path | None = None,
+    resume: bool,
+    overwrite: bool,
 ) -> RunDir:
     """The run directory to train in; what is already there is never lost by accident."""
     from rejoinder.rundir import RunDir, is_run, remove_run

@@ -1,0 +1,71 @@
+"""`rejoinder reproduce`: the paper's experiment, and a report that holds it against the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rejoinder_cli.commands.report import report_extra, write_report
+from rejoinder_cli.commands.train import (
+    graceful_stop,
+    prepare,
+    result_fields,
+    tell_result,
+    train_with_workers,
+)
+from rejoinder_cli.options import SeedOption, WorkersOption, cores, plan
+from rejoinder_cli.output import JsonFlag, Output
+from rejoinder_cli.runs import open_run
+
+_CONFIG = "paper"
+# Reporting fields only: a checkpoint at every evaluation, so that matches can be played there.
+_WHOLE = ("checkpoint_every=50", "checkpoints_kept=25")
+_QUICK = ("games=200", "eval_every=20", "checkpoint_every=20", "checkpoints_kept=25")
+_PATIENCE = 60.0
+
+
+def reproduce(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: 200 games, fewer test games.")
+    ] = False,
+    workers: WorkersOption = None,
+    seed: SeedOption = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Run directory (default: runs/reproduce[-quick])."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run there.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Delete the run there and start again.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run the paper's experiment (Table 1) and report which of its claims come out."""
+    with report_extra():
+        from rejoinder_cli.report.subject import Effort
+    output = Output(as_json)
+    path = run or Path("runs") / ("reproduce-quick" if quick else "reproduce")
+    settings = list(_QUICK if quick else _WHOLE)
+    planned = plan(_CONFIG, "ordered", None, None, seed, path, settings)
+    directory = prepare(planned, output, resume=resume, overwrite=overwrite)
+    with graceful_stop() as should_stop:
+        result = train_with_workers(
+            *(directory, None, cores() if workers is None else workers),
+            *("the paper's experiment", should_stop, output),
+            mode="ordered",
+            patience=_PATIENCE,
+        )
+    tell_result(result, path, output)
+    if not result.finished:
+        output.say(f"stopped; to go on: rejoinder reproduce --run {path} --resume")
+        raise typer.Exit(130)
+    effort = Effort(test_games=500) if quick else Effort(test_games=4_000, bounds=1)
+    written = write_report([open_run(path, output)], output, effort=effort, quick=quick)
+    for judged in written.report.judgements.values():
+        for judgement in judged:
+            said = f": {judgement.reading.text}" if judgement.reading else ""
+            output.say(f"{judgement.verdict:14}  {judgement.claim.text}{said}")
+    output.say(f"wrote {written.page} and {len(written.figures)} figures beside it")
+    output.result(written.plain() | result_fields(result) | {"run": str(path), "quick": quick})

@@ -1,0 +1,286 @@
+"""Forecasts: after how many games MER or a win rate reaches a target, and how sure that is.
+
+The curve is a + b·n^(−c): a level, and a distance to it that shrinks by a power of the games n, as
+the bounds of CFR do. For a given c it is linear in a and b, so the fit is weighted least squares
+for every c of a grid. A curve that does not go towards `a` from the side it should is fitted as a
+constant. `a` itself is free: near the end of a run a level below zero fits as well as one above.
+
+The error is that of refits to curves that might as well have been measured: the fitted one with
+blocks of its own residuals in another order (a block bootstrap, since neighbours err alike). Each
+refit leaves out a share of the beginning, because the law holds in the long run only. What the
+refits disagree about is what the forecast does not know; `backtest` shows what that was worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+FEWEST = 8  # evaluations that a forecast needs
+COVERAGE = 0.9  # of the intervals
+HORIZON = 1e9  # games; what comes later is never
+
+_POWERS = np.geomspace(0.1, 3.0, 200)
+_CUTS = (0.0, 0.2, 0.4, 0.6)  # shares of the beginning that refits leave out
+_REFITS = 100  # for each of them
+_LEFT = 6  # evaluations that they leave at least
+_TAILS = ((1 - COVERAGE) / 2, 0.5, (1 + COVERAGE) / 2)
+_Z_95 = 1.96
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class ForecastError(ValueError):
+    """A forecast that cannot be made; the message is one line that says why."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A figure as it was measured, at numbers of games that grow."""
+
+    name: str
+    games: Array
+    values: Array
+    weights: Array  # inverse variances, up to a common factor
+    sign: int  # +1: it falls towards its level; −1: it rises
+    least: float  # what it can be
+    most: float
+
+    def up_to(self, games: float) -> Series:
+        """What was known after so many games."""
+        known = self.games <= games
+        return replace(
+            self,
+            games=self.games[known],
+            values=self.values[known],
+            weights=self.weights[known],
+        )
+
+    def reached(self, target: float) -> float:
+        """The games of the first evaluation whose neighbourhood is there; infinite if none is.
+
+        A neighbourhood is the median of an evaluation, the one before and the one after.
+        """
+        padded = np.pad(self.values, 1, mode="edge")
+        middle = np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0)
+        there = np.flatnonzero(self.sign * middle <= self.sign * target)
+        return float(self.games[there[0]]) if len(there) else math.inf
+
+
+def mer_series(records: Iterable[Mapping[str, Any]]) -> Series:
+    """MER as a run's metrics have it: a mean over what was played, so it steadies as games grow."""
+    known = [(r["games"], r["mer"]) for r in records if "mer" in r]
+    games, values = _columns(known, 2)
+    return Series("MER", games, values, games, sign=1, least=0.0, most=math.inf)
+
+
+def win_rate_series(records: Iterable[Mapping[str, Any]], opponent: str) -> Series:
+    """A win rate as a run's metrics have it, weighted by the intervals there."""
+    rated = [(r["games"], r["win_rates"]) for r in records if r.get("win_rates")]
+    names = sorted({name for _, rates in rated for name in rates})
+    if rated and opponent not in names:
+        raise ForecastError(
+            f"no win rate against {opponent!r} is measured; there are {', '.join(names)}"
+        )
+    found = [(n, rates[opponent]) for n, rates in rated if opponent in rates]
+    columns = [(n, r["win_rate"], (r["high"] - r["low"]) / (2 * _Z_95)) for n, r in found]
+    games, values, errors = _columns(columns, 3)
+    weights = 1 / np.maximum(errors, 1e-6) ** 2
+    name = f"win rate against {opponent}"
+    return Series(name, games, values, weights, sign=-1, least=0.0, most=1.0)
+
+
+def _columns(rows: list[tuple[Any, ...]], width: int) -> Array:
+    return np.array(rows, float).reshape(-1, width).T
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """When a target is reached. Games are infinite where they are never enough."""
+
+    target: float
+    games: float  # the median of the refits
+    low: float
+    high: float
+    chance: float  # share of the refits that get there
+    level: tuple[float, float, float]  # low, median and high of where the curve ends
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a figure will be after so many games."""
+
+    games: float
+    value: float
+    low: float  # what one evaluation may show, not only the curve
+    high: float
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """What would have been said early in a run, and what then was."""
+
+    known: float  # games that the forecast knew
+    outlook: Outlook  # for the end of the run
+    actual: float
+    forecast: Forecast | None  # of a target that was reached later
+    reached: float | None
+
+    @property
+    def outlook_held(self) -> bool:
+        return self.outlook.low <= self.actual <= self.outlook.high
+
+    @property
+    def forecast_held(self) -> bool | None:
+        if self.forecast is None or self.reached is None:
+            return None
+        return self.forecast.low <= self.reached <= self.forecast.high
+
+
+@dataclass(frozen=True)
+class Fan:
+    """Curves that the measured figures allow: `level` + `scale`·(n / `unit`)^(−`power`)."""
+
+    series: Series
+    unit: float
+    level: Array
+    scale: Array
+    power: Array
+    noise: Array  # of an evaluation at the end of the series, one for each curve
+
+    def at(self, games: float) -> Outlook:
+        curves = self.level + self.scale * (games / self.unit) ** -self.power
+        shown = np.clip(curves + self.noise, self.series.least, self.series.most)
+        low, _, high = np.quantile(shown, _TAILS)
+        return Outlook(games, float(np.median(curves)), float(low), float(high))
+
+    def band(self, games: Array) -> Array:
+        """Low, median and high of the curves themselves, at each of the games."""
+        powers = (games[None, :] / self.unit) ** -self.power[:, None]
+        made: Array = np.quantile(
+            self.level[:, None] + self.scale[:, None] * powers, _TAILS, axis=0
+        )
+        return made
+
+    def reaches(self, target: float) -> Forecast:
+        sign = self.series.sign
+        left, scale = sign * (target - self.level), sign * self.scale
+        possible = (left > 0) & (scale > 0)
+        games = np.full(len(left), np.inf)
+        ratio = scale[possible] / left[possible]
+        exponent = np.log(ratio) / self.power[possible] + math.log(self.unit)
+        games[possible] = np.exp(np.minimum(exponent, math.log(HORIZON * 10)))
+        games[(scale == 0) & (left >= 0)] = self.series.games[0]  # a constant that is there already
+        games[games > HORIZON] = np.inf
+        low, middle, high = _quantiles_with_infinity(games)
+        ends = np.clip(np.quantile(self.level, _TAILS), self.series.least, self.series.most)
+        return Forecast(
+            target,
+            middle,
+            low,
+            high,
+            chance=float(np.isfinite(games).mean()),
+            level=(float(ends[0]), float(ends[1]), float(ends[2])),
+        )
+
+
+def fan(series: Series) -> Fan:
+    """Fit a series, and fit it again and again to learn how sure that is."""
+    if len(series.games) < FEWEST:
+        raise ForecastError(
+            f"{series.name}: a forecast needs {FEWEST} evaluations, and there are "
+            f"{len(series.games)}"
+        )
+    rng = np.random.default_rng(len(series.games))
+    n = len(series.games)
+    parts = [_refits(series, min(int(cut * n), n - _LEFT), rng) for cut in _CUTS]
+    level, scale, power, noise = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Fan(series, float(series.games[-1]), level, scale, power, noise)
+
+
+def forecast(series: Series, target: float) -> Forecast:
+    """When the series reaches the target."""
+    return fan(series).reaches(target)
+
+
+def backtest(series: Series, target: float | None = None, share: float = 1 / 3) -> Backtest | None:
+    """A forecast from the first `share` of the games against what happened; None: too little."""
+    known = series.up_to(series.games[-1] * share) if len(series.games) else series
+    if len(known.games) < FEWEST:
+        known = series.up_to(series.games[FEWEST - 1]) if len(series.games) > FEWEST else series
+    if not FEWEST <= len(known.games) < len(series.games):
+        return None
+    curves = fan(known)
+    reached = math.inf if target is None else series.reached(target)
+    later = target is not None and known.games[-1] < reached < math.inf
+    return Backtest(
+        known=float(known.games[-1]),
+        outlook=curves.at(float(series.games[-1])),
+        actual=float(series.values[-1]),
+        forecast=curves.reaches(target) if later and target is not None else None,
+        reached=reached if later else None,
+    )
+
+
+def _refits(
+    series: Series, cut: int, rng: np.random.Generator
+) -> tuple[Array, Array, Array, Array]:
+    """Level, scale and power of refits that leave out the first `cut` evaluations; their noise."""
+    unit = series.games[-1]
+    games, values, weights = (
+        part[cut:] for part in (series.games / unit, series.values, series.weights)
+    )
+    level, scale, power = _fit(series, games, values[None, :], weights)
+    fitted = level[0] + scale[0] * games ** -power[0]
+    freedom = math.sqrt(len(games) / (len(games) - 3))
+    even = (values - fitted) * np.sqrt(weights) * freedom  # residuals, all of one size
+    drawn = _blocks(even, rng) * (1 + _likeness(even))
+    refitted = _fit(series, games, fitted + drawn / np.sqrt(weights), weights)
+    return (*refitted, rng.choice(even, _REFITS) / math.sqrt(weights[-1]))
+
+
+def _likeness(residuals: Array) -> float:
+    """How alike neighbours err, from 0 to 1: their correlation, which a fit makes look smaller."""
+    total = float(residuals @ residuals)
+    found = float(residuals[1:] @ residuals[:-1]) / total if total > 0 else 0.0
+    return min(1.0, max(0.0, found + 3 / len(residuals)))
+
+
+def _blocks(residuals: Array, rng: np.random.Generator) -> Array:
+    """Residuals in other orders: runs of neighbours, from anywhere, with either sign."""
+    n = len(residuals)
+    length = math.ceil(math.sqrt(n))
+    number = math.ceil(n / length)
+    begins = rng.integers(n, size=(_REFITS, number, 1))
+    signs = rng.choice((-1.0, 1.0), size=(_REFITS, number, 1))
+    chosen: Array = signs * residuals[(begins + np.arange(length)) % n]
+    return chosen.reshape(_REFITS, -1)[:, :n]
+
+
+def _fit(series: Series, games: Array, values: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Level, scale and power of the best curve for each row of `values`."""
+    x = games[None, :] ** -_POWERS[:, None]
+    w = weights / weights.sum()
+    x1, x2 = x @ w, x**2 @ w  # by power
+    y1 = (values @ w)[:, None]  # by row
+    xy = (values * w) @ x.T
+    scale = (xy - x1 * y1) / np.maximum(x2 - x1**2, 1e-300)
+    level = y1 - scale * x1
+    wrong = series.sign * scale < 0
+    scale, level = np.where(wrong, 0.0, scale), np.where(wrong, y1, level)
+    # The squares of the errors, less those of the values, which are the same for all powers.
+    errors = level**2 + scale**2 * x2 + 2 * level * scale * x1 - 2 * level * y1 - 2 * scale * xy
+    best = errors.argmin(axis=1)
+    rows = np.arange(len(values))
+    return level[rows, best], scale[rows, best], _POWERS[best]
+
+
+def _quantiles_with_infinity(games: Array) -> tuple[float, float, float]:
+    ordered = np.sort(games)
+    places = [min(int(share * len(ordered)), len(ordered) - 1) for share in _TAILS]
+    low, middle, high = (float(ordered[place]) for place in places)
+    return low, middle, high
