@@ -84,17 +84,17 @@ def test_a_killed_learner_is_an_alert_and_a_finished_one_is_not(
             yield process
 
     with prometheus(tmp_path / "prometheus", targets) as watching, ExitStack() as workers:
-        for n in (1, 2):
-            command = ("worker", "--redis", own_server.url, "--name", f"worker-{n}")
-            log = tmp_path / f"worker-{n}.log"
-            workers.enter_context(rejoinder(log, *command, "--metrics-targets", targets[0]))
 
         def learners_seen() -> int:
             return sum(t["job"] == "rejoinder-learner" for t in watching.targets())
 
         # One that ends by itself takes its target with it.
-        with learner(finished, "--games", "20000", "--set", "eval_every=0") as process:
-            until(lambda: (watching.value("rejoinder_learner_games") or 0) > 0, 180)
+        with learner(finished, "--games", "200", "--set", "eval_every=0") as process:
+            until(lambda: watching.value("rejoinder_learner_games") is not None, 180)
+            for n in (1, 2):  # not before it was looked at, so that a short run will do
+                command = ("worker", "--redis", own_server.url, "--name", f"worker-{n}")
+                log = tmp_path / f"worker-{n}.log"
+                workers.enter_context(rejoinder(log, *command, "--metrics-targets", targets[0]))
             assert process.wait(120) == 0
         until(lambda: learners_seen() == 0, 10)
 

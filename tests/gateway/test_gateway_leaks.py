@@ -34,11 +34,12 @@ OPPONENTS = [DEAL, {"run": "deal"}, LEDUC, {"run": "leduc"}, {"run": "kuhn"}]
 GAMES = 500
 CANARY = "the-agents-own-thoughts"
 CHANNEL = "x-channel"  # a header that names the question, so that a leaky gateway knows its answer
+STREAM = "stream"  # the one whose answer does not end
 CHANNELS = [
     *("created", "moved", "state", "advice", "history", "later history", "history of nonsense"),
     *("decisions", "replay", "nothing", "results", "runs", "stale move", "old move"),
     *("repeated move", "illegal move", "illegal number", "empty move", "no move"),
-    *("refused game", "ticket", "stranger", "stranger's stream", "stream", "metrics"),
+    *("refused game", "ticket", "stranger", "stranger's stream", STREAM, "metrics"),
 ]
 
 
@@ -48,10 +49,23 @@ class Answer(NamedTuple):
     body: bytes
 
 
+class Question(NamedTuple):
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any = None  # as JSON; None: there is none
+
+
 class Reader(Player):
     """The player, who keeps the answer to his last move."""
 
     last: Answer | None = None
+
+    @property
+    def asked(self) -> TestClient:
+        """Who answers."""
+        assert isinstance(self.client, TestClient)
+        return self.client
 
 
 class Leak(AssertionError):
@@ -181,21 +195,20 @@ def _begin(
     """A new game. Where the agent has not moved yet, another one with other hidden cards is told
     just the same."""
     body = {"opponent": opponent, **fields}
-    headers = {CHANNEL: "created"}
-    answer = client.post(f"{API}/games", json=body, headers=headers)
-    assert answer.status_code == 201, answer.text
+    answer = _create(client, body)
+    assert answer.status == 201, answer.body
     player = Reader(client, _json(answer))
     table = _table(app, player)
-    _search("created", _read(answer), table)
+    _search("created", answer, _hidden(table))
     if table.row.seat == 0:
         with pytest.MonkeyPatch.context() as patch:
             begin = Table.begin
             patch.setattr(Table, "begin", lambda self: _redealt(begin(self), 0, seed))
             patch.setattr("rejoinder_gateway.tables.secrets.randbits", lambda _: table.row.seed)
-            twins = client.post(f"{API}/games", json=body | {"first": "you"}, headers=headers)
+            twins = _create(client, body | {"first": "you"})
         twin = Reader(client, _json(twins))
         told = [
-            str(_read(a)).replace(p.id, "its id").replace(p.secret, "its secret")
+            str(a).replace(p.id, "its id").replace(p.secret, "its secret")
             for a, p in ((answer, player), (twins, twin))
         ]
         _compare("created", told[0], told[1])
@@ -203,25 +216,30 @@ def _begin(
     return player
 
 
+def _create(client: TestClient, body: dict[str, Any]) -> Answer:
+    return _answers(client, {"created": Question("POST", f"{API}/games", {}, body)})["created"]
+
+
 def _move(app: FastAPI, player: Reader, move: str) -> None:
     """What comes back depends on the agent's reply, so it is searched; later, when the hidden part
     is dealt anew, the move is sent again and must be told just the same."""
     table = _table(app, player)
     body = {"move_number": player.game["move_number"], "move": move}
-    headers = player.headers | {CHANNEL: "moved"}
     path = f"{API}/games/{player.id}/moves"
-    answer = player.client.post(path, json=body, headers=headers)
-    assert answer.status_code == 200, answer.text
-    player.game, player.last = _json(answer)["game"], _read(answer)
+    asked = {"moved": Question("POST", path, player.headers, body)}
+    answer = _answers(player.asked, asked)["moved"]
+    assert answer.status == 200, answer.body
+    player.game, player.last = _json(answer)["game"], answer
     if not player.game["over"]:
-        _search("moved", player.last, table)
+        _search("moved", answer, _hidden(table))
 
 
 def _read_everything(app: FastAPI, player: Reader, seed: int, open_game: bool = False) -> None:
     table = _table(app, player)
-    before = _ask(player, table)
+    _answers(player.asked, {"": Question("GET", "/metrics", {})})  # it is counted from now on
+    before, hidden = _ask(player, table), _hidden(table)
     for channel, answer in before.items():
-        _search(channel, answer, table)
+        _search(channel, answer, hidden)
     real = table.session, table.told, table.moves, table.row.seed, table.row.position
     table.session = _redealt(table.session, table.row.seat, seed)
     table.told = told_events(table.session, table.row.seat, 0)
@@ -293,76 +311,84 @@ def _ask(player: Reader, table: Table) -> dict[str, Answer]:
         "refused game": (f"{API}/games", {"opponent": {"run": player.id}}),
         "ticket": (f"{game}/ticket", None),
     }
-    client = player.client
-    client.get("/metrics")  # so that it is counted among the requests before it is read
-    answers = {
-        channel: client.get(path, headers=player.headers | {CHANNEL: channel})
-        for channel, path in gets.items()
+    own = player.headers
+    asked = {channel: Question("GET", path, own) for channel, path in gets.items()}
+    asked |= {channel: Question("POST", path, own, body) for channel, (path, body) in posts.items()}
+    asked |= {
+        "stranger": Question("GET", game, {}),
+        "stranger's stream": Question("GET", f"{game}/events", {}),
+        STREAM: Question("GET", f"{game}/events", own),
+        "metrics": Question("GET", "/metrics", {}),
     }
-    for channel, (path, body) in posts.items():
-        headers = player.headers | {CHANNEL: channel}
-        answers[channel] = client.post(path, json=body, headers=headers)
-    for channel, path in (("stranger", game), ("stranger's stream", f"{game}/events")):
-        answers[channel] = client.get(path, headers={CHANNEL: channel})
-    assert isinstance(client, TestClient)
-    stream = _first_event(client, f"{game}/events", player.headers | {CHANNEL: "stream"})
-    metrics = client.get("/metrics", headers={CHANNEL: "metrics"})
-    told = {channel: _read(answer) for channel, answer in answers.items()}
-    told |= {"stream": stream, "metrics": _read(metrics)}
+    told = _answers(player.asked, asked)
     assert told.keys() == set(CHANNELS[2:])
     return told
 
 
-def _first_event(client: TestClient, path: str, headers: dict[str, str]) -> Answer:
-    """The beginning of a stream, which does not end before the game does: the reader leaves."""
-    sent: list[Message] = []
+def _answers(client: TestClient, questions: dict[str, Question]) -> dict[str, Answer]:
+    """What the application itself says, byte by byte, to one question after the other.
+
+    They are put to it without an HTTP client, which would take most of the time.
+    """
+
+    async def ask() -> dict[str, Answer]:
+        return {
+            channel: await asyncio.create_task(_answer(client.app, channel, question))
+            for channel, question in questions.items()
+        }
+
+    assert client.portal is not None
+    return client.portal.call(ask)
+
+
+async def _answer(app: Any, channel: str, question: Question) -> Answer:
+    """The whole answer; of a stream, which does not end before the game does, its beginning."""
+    path, _, query = question.path.partition("?")
+    headers = {"host": "127.0.0.1", CHANNEL: channel, **question.headers}
+    body = b""
+    if question.body is not None:
+        headers["content-type"], body = "application/json", json.dumps(question.body).encode()
+        headers["content-length"] = str(len(body))
     scope: dict[str, Any] = {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": "1.1",
-        "method": "GET",
+        "method": question.method,
         "scheme": "http",
         "path": path,
         "raw_path": path.encode(),
-        "query_string": b"",
+        "query_string": query.encode(),
         "root_path": "",
-        "headers": [(b"host", b"127.0.0.1")]
-        + [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
         "client": ("testclient", 50_000),
         "server": ("127.0.0.1", 80),
     }
+    sent: list[Message] = []
+    heard = asyncio.Event()
+    requests = iter([{"type": "http.request", "body": body, "more_body": False}])
 
-    async def listen() -> None:
-        heard = asyncio.Event()
-        requests = iter([{"type": "http.request", "body": b"", "more_body": False}])
+    async def receive() -> Message:
+        if request := next(requests, None):
+            return request
+        await heard.wait()
+        return {"type": "http.disconnect"}
 
-        async def receive() -> Message:
-            if request := next(requests, None):
-                return request
-            await heard.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(message: Message) -> None:
+    async def send(message: Message) -> None:
+        if not heard.is_set():
             sent.append(message)
-            if message.get("body"):
-                heard.set()
+        is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        if is_last or (channel == STREAM and message.get("body")):
+            heard.set()
 
-        await client.app(scope, receive, send)
-
-    assert client.portal is not None
-    client.portal.call(listen)
-    start, first = sent[:2]
-    told = [(name.decode(), value.decode()) for name, value in start["headers"]]
-    return Answer(start["status"], sorted(told), first["body"])
+    await app(scope, receive, send)
+    start, *rest = sent
+    told = sorted((name.decode(), value.decode()) for name, value in start["headers"])
+    return Answer(start["status"], told, b"".join(part.get("body", b"") for part in rest))
 
 
-def _read(answer: Any) -> Answer:
-    return Answer(answer.status_code, sorted(answer.headers.items()), answer.content)
-
-
-def _json(answer: Any) -> Any:
+def _json(answer: Answer) -> Any:
     """What the body begins with; a leaky gateway adds to it."""
-    return json.JSONDecoder().raw_decode(answer.text)[0]
+    return json.JSONDecoder().raw_decode(answer.body.decode())[0]
 
 
 def _steady(channel: str, answer: Answer) -> Answer:
@@ -385,30 +411,48 @@ def _compare(channel: str, before: Any, after: Any) -> None:
         raise Leak(channel, f"it depends on what is hidden:\n{before}\n{after}")
 
 
-def _search(channel: str, answer: Answer, table: Table) -> None:
+class Hidden(NamedTuple):
+    """What must not be found in an answer, by what it is called."""
+
+    anywhere: list[tuple[str, str]]  # in lower-case text
+    dense: list[tuple[str, str]]  # in text without spaces
+    words: list[tuple[re.Pattern[str], str]]
+
+
+def _hidden(table: Table) -> Hidden:
     """The seed in any form, the hashes, the other's card, and his hand and the deck."""
-    text = "\n".join([*(": ".join(header) for header in answer.headers), answer.body.decode()])
     seed, session = table.row.seed, table.session
     state, other = session.states[0], 1 - table.row.seat
-    for form in (str(seed), f"{seed:x}", table.row.secret_hash, table.row.position):
-        if form and form in text.lower():
-            raise Leak(channel, "the seed, the secret's hash or the position's")
+    forms = (str(seed), f"{seed:x}", table.row.secret_hash, table.row.position)
+    told = "the seed, the secret's hash or the position's"
+    hidden = Hidden([(form, told) for form in forms if form], [], [])
     if table.row.game == "deal":
-        dense = text.replace(" ", "")
         for pile in (state["deck"], state["hand"][other]):
-            if ",".join(str(int(n)) for n in pile) in dense:
-                raise Leak(channel, "the deck, or what the other has in hand")
+            numbers = ",".join(str(int(n)) for n in pile)
+            hidden.dense.append((numbers, "the deck, or what the other has in hand"))
         mine, his = (
             json.dumps(session.view(p).model_dump()["hand"], separators=(",", ":"))
             for p in (table.row.seat, other)
         )
-        if his != mine and f'"hand":{his}'.replace(" ", "") in dense:
-            raise Leak(channel, "what the other has in hand")
+        if his != mine:
+            hand = f'"hand":{his}'.replace(" ", "")
+            hidden.dense.append((hand, "what the other has in hand"))
     else:
         card = _others_card(table)  # there is one of each, so no open card has its name
         for form in (card, json.dumps(card).strip('"')):
-            if re.search(rf"(?<![\w\\-]){re.escape(form)}(?![\w-])", text):
-                raise Leak(channel, "the other's card")
+            word = re.compile(rf"(?<![\w\\-]){re.escape(form)}(?![\w-])")
+            hidden.words.append((word, "the other's card"))
+    return hidden
+
+
+def _search(channel: str, answer: Answer, hidden: Hidden) -> None:
+    text = "\n".join([*(": ".join(header) for header in answer.headers), answer.body.decode()])
+    lower, dense = text.lower(), text.replace(" ", "")
+    found = [what for form, what in hidden.anywhere if form in lower]
+    found += [what for form, what in hidden.dense if form in dense]
+    found += [what for word, what in hidden.words if word.search(text)]
+    if found:
+        raise Leak(channel, found[0])
 
 
 def _others_card(table: Table) -> str:
