@@ -116,8 +116,7 @@ def test_policies_for_analysis(trained: Path, tmp_path: Path) -> None:
     whole = json.loads(files["json"].read_text("utf-8"))
     assert (whole["games"], len(whole["infosets"])) == (10, len(table))
     flat = pq.read_table(files["parquet"]).to_pylist()
-    with files["csv"].open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
+    lines = list(csv.DictReader(files["csv"].read_text("utf-8").splitlines()))
     expected = [
         (infoset["identifier"], action["name"], action["average"])
         for infoset in whole["infosets"]
