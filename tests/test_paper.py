@@ -239,7 +239,7 @@ UNKNOWN = "0@IntentStateAbstraction@00000000000000000000000000000000"
         ("regret_manager/NAME/0", {"sum": 1.0}, "field required"),
         ("regret_manager/NAME/0", {"sum": 1.0, "n": 0}, "greater than or equal to 1"),
         ("regret_manager/NAME/0", {"sum": 10**400, "n": 1}, "regret_manager"),
-        ("regret_manager/NAME/0", {"sum": 1e200, "n": 1}, "less than or equal to 1e+100"),
+        ("regret_manager/NAME/0", {"sum": 1e200, "n": 1}, "less than or equal to 1000"),
         ("policy_manager/player_buffers/0/buffer_size", 9, "9 is not the manager's"),
         ("policy_manager/player_buffers", [], "at least 2 items"),
         ("policy_manager/action_to_keys/8", ["NAME"], "does not have that action"),

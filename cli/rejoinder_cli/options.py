@@ -179,11 +179,11 @@ def plan(
 
 def _load(config: str, changed: list[str]) -> tuple[RunConfig, Path]:
     """The config that is meant, and where its run is if nothing else is said."""
-    from rejoinder.config import load_config, make_config
+    from rejoinder.config import load_config, make_config, shipped_configs
     from rejoinder.rundir import RunDir, is_run
 
     path = Path(config)
-    if is_run(path):
+    if config not in shipped_configs() and is_run(path):
         there = RunDir.open(path).config.model_dump(mode="json")
         return make_config(there, changed, source=config), path
     return load_config(config, changed), Path("runs") / path.stem

@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from command import refused, run, run_json
 
+from rejoinder.config import make_config
 from rejoinder.rundir import RunDir
+from rejoinder_cli.options import plan
 
 SMALL = ("--set", "rollouts=1", "--set", "eval_every=0", "--mode", "sequential")
 
@@ -116,8 +118,7 @@ def test_policies_for_analysis(trained: Path, tmp_path: Path) -> None:
     whole = json.loads(files["json"].read_text("utf-8"))
     assert (whole["games"], len(whole["infosets"])) == (10, len(table))
     flat = pq.read_table(files["parquet"]).to_pylist()
-    with files["csv"].open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
+    lines = list(csv.DictReader(files["csv"].read_text("utf-8").splitlines()))
     expected = [
         (infoset["identifier"], action["name"], action["average"])
         for infoset in whole["infosets"]
@@ -135,6 +136,18 @@ def test_parquet_without_pyarrow(
     said = refused("export", trained, "--format", "parquet", "--out", tmp_path / "policy.parquet")
     assert "pip install 'rejoinder[gateway]'" in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_shipped_config_is_meant_before_a_run_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    RunDir.create(Path("tiny"), make_config({"game": "kuhn"}))
+    shipped, there = (
+        plan(source, "sequential", None, None, None, None, None) for source in ("tiny", "./tiny")
+    )
+    assert (shipped.config.game, shipped.path) == ("deal", Path("runs/tiny"))
+    assert (there.config.game, there.path) == ("kuhn", Path("tiny"))
 
 
 def test_the_words_for_people(trained: Path, tmp_path: Path) -> None:
