@@ -487,8 +487,9 @@ def position(session: Session) -> str:
     keep their positions.
     """
     states, later = session.states, session.game.later
-    kept = [n for n in states.dtype.names or () if n not in later or states[n].any()]
-    if len(kept) < len(states.dtype):
+    names = states.dtype.names or ()
+    kept = [name for name in names if name not in later or states[name].any()]
+    if len(kept) < len(names):
         states = repack_fields(states[kept], align=True)
     return hashlib.blake2b(states.tobytes(), digest_size=16).hexdigest()
 

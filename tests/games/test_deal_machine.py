@@ -23,6 +23,7 @@ from rejoinder.games.deal.cards import (
     SET_SIZE,
     WORTH,
 )
+from rejoinder.games.deal.response import PLAIN
 from rejoinder.games.session import IllegalMove, Session
 
 few, many = st.integers(0, 4), st.integers(2, 8)
@@ -180,7 +181,7 @@ class DealMachine(RuleBasedStateMachine):
     def _extra(self, state: Any) -> int:
         """What was counted besides the worth: under ordered responses, of a first property."""
         first = GAME.moves[state["responses"][0]] if state["n_responses"] else ""
-        if self.session.rules.response == "plain" or not first.startswith("give property "):
+        if state["response"] == PLAIN or not first.startswith("give property "):
             return 0
         return int(WORTH[COLOURS.index(first.removeprefix("give property "))])
 

@@ -216,7 +216,7 @@ class TestTheBestResponse:
 
 @pytest.mark.slow
 def test_order_changes_the_value_of_a_small_game() -> None:
-    """Exactly: `micro-plain` is worth something to whoever begins, `micro-ordered` is not."""
+    """Exactly: `micro-plain` is worth more to whoever begins than `micro-ordered`."""
     first_begins = dataclasses.replace(GAME, starts=1)
     value = {}
     for name in ("micro-plain", "micro-ordered"):
@@ -226,8 +226,8 @@ def test_order_changes_the_value_of_a_small_game() -> None:
         found = exploitability(tree, solver.average_strategy())
         assert found.exploitability < 1e-4
         value[name] = found.value
-    assert value["micro-plain"] == pytest.approx(0.05, abs=1e-3)
-    assert value["micro-ordered"] == pytest.approx(0.0, abs=1e-3)
+    assert value["micro-plain"] == pytest.approx(12 / 35, abs=1e-3)
+    assert value["micro-ordered"] == pytest.approx(9 / 35, abs=1e-3)
 
 
 class TestWhatAnAgentIsTold:

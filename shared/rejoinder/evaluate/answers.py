@@ -1,7 +1,7 @@
 """How an agent answers: the response phases of games that it plays against itself.
 
-A phase is a run of decisions among response actions alone. Wherever there was a choice it is counted
-what was chosen, apart for the first decision of a phase and for later ones: where the order of
+A phase is a run of decisions among response actions alone. Wherever there was a choice, what was
+chosen is counted, apart for the first decision of a phase and for later ones: where the order of
 responses does not matter there is no reason to choose otherwise later than at first.
 """
 

@@ -68,7 +68,8 @@ STATE = np.dtype(
         ("draw", "i1"),
         ("streak", "i1"),  # turns in a streak at most
         ("turn_cap", "i2"),
-        ("response", "i1"),  # what a card given counts: one of the definitions in response.py
+        # what a card given counts, by response.py; of two bytes, so that no byte is padding
+        ("response", "i2"),
     ],
     align=True,
 )

@@ -87,7 +87,7 @@ class DealRules(Rules):
 
 # Small enough to enumerate, with debts that take several cards: the order of them can matter.
 _MICRO_DEBTS = DealRules(
-    property_copies=(2, 2, 1),
+    property_copies=(3, 2, 1),
     cash_copies=(0, 0, 0, 0),
     rent_copies=(0, 1, 0),
     just_say_no=0,
