@@ -62,6 +62,7 @@ class Mind:
                 name=action.name,
                 probability=float(chances[action.number]),
                 move=action.move_name,
+                value=None,
             )
             for action in session.legal_abstract(self.agent.abstraction.name)
         ]
@@ -87,7 +88,7 @@ def _tried(session: Session, thought: Thought) -> list[PolicyAction]:
             name=session.game.moves[move],
             probability=float(move == thought.move),
             move=session.game.moves[move],
-            value=value,
+            value=thought.values.get(move),
         )
-        for move, value in (thought.values or {thought.move: None}).items()
+        for move in thought.values or (thought.move,)
     ]

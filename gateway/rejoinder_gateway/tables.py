@@ -261,9 +261,9 @@ class Tables:
 
     async def advice(self, table: Table) -> schemas.Advice:
         """What the agent would do in the player's place; a problem if it is not his turn."""
-        check_turn(table)
+        _check_turn(table)
         mind = await self.mind(table)
-        check_turn(table)  # somebody may have moved while the agent was loaded
+        _check_turn(table)  # somebody may have moved while the agent was loaded
         return await self._of(mind, mind.advice, table.session)
 
     async def mind(self, table: Table) -> Mind:
@@ -468,7 +468,7 @@ class Tables:
             self._telemetry.games.labels(table.row.outcome).inc()
 
 
-def check_turn(table: Table) -> None:
+def _check_turn(table: Table) -> None:
     if table.over or table.session.to_move != table.row.seat:
         raise Problem(
             409, "Not your turn", "advice is for the player to move", move_number=len(table.moves)

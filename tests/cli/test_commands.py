@@ -202,6 +202,33 @@ def test_eval_against_another_run(tiny: Path, kuhn: Path, tmp_path: Path) -> Non
     assert "other rules" in result.stderr
 
 
+def test_eval_of_agents_that_think_ahead(kuhn: Path) -> None:
+    """A policy of Kuhn poker against itself: whoever looks ahead wins more."""
+    options = ("eval", kuhn, "--opponent", kuhn, "--games", "2000")
+    thinking = run_json(*options, "--search", "30")
+    assert thinking["search"] == 30
+    assert thinking["opponent_search"] == 0
+    assert thinking["mean_utility"] > 0.05
+    assert run_json(*options, "--search", "30") == thinking
+    other = run_json(*options, "--opponent-search", "30")
+    assert other["opponent_search"] == 30
+    assert other["mean_utility"] < -0.05
+    assert run_json(*options)["search"] == 0
+    told = run("eval", kuhn, "--games", "10", "--search", "1000").stdout
+    assert "(search, 1,000 samples a move) against random: " in told
+    assert "--search" in refused("eval", kuhn, "--search", "-1")
+
+
+def test_play_against_an_agent_that_thinks_ahead(kuhn: Path) -> None:
+    """Asked what it would do, it tells the value of each move."""
+    result = run("play", kuhn, "--seed", "3", "--search", "50", stdin="p\n1\n1\n")
+    assert result.exit_code == 0, result.output
+    before, over, _ = result.stdout.partition("The game is over.")
+    assert over
+    assert "value" in before
+    assert len(re.findall(r"(pass|bet) +│ [+-]\d\.\d{3}", before)) == 2
+
+
 def test_play_to_the_end_hides_the_agents_card_until_then(kuhn: Path) -> None:
     result = run("play", kuhn, "--seed", "3", stdin="?\np\n9\n1\n1\n")
     assert result.exit_code == 0, result.output

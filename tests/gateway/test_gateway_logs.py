@@ -79,9 +79,8 @@ async def _play_and_compare(app: FastAPI, games: int) -> None:
 async def _play_one(app: FastAPI, client: httpx2.AsyncClient, index: int) -> None:
     """Play a random game, keeping every view, and replay its log on the engine alone."""
     chance = random.Random(index)
-    body = {"opponent": EVERY_OPPONENT[index % len(EVERY_OPPONENT)], "first": "random"}
-    if index % 16 == 0:
-        body |= {"search": 8}
+    opponent = EVERY_OPPONENT[index % len(EVERY_OPPONENT)]
+    body = {"opponent": opponent, "first": "random", "search": 8 * (index % 16 == 0)}
     created = (await client.post(f"{API}/games", json=body)).json()
     headers = {"Authorization": f"Bearer {created['secret']}"}
     game = created["game"]

@@ -84,13 +84,14 @@ def play_match(
         np.zeros(len(agent.abstraction.actions)),
         np.zeros(len(opponent.abstraction.actions)),
     )
-    players = [(player.kind, player.book, prepared(player)) for player in (agent, opponent)]
+    searches = prepared(agent), prepared(opponent)
     for low in range(0, games, _CHUNK):
         high = min(low + _CHUNK, games)
         _play_games(
             template,
             *scratch,
-            *players,
+            (agent.kind, agent.book, searches[0]),
+            (opponent.kind, opponent.book, searches[1]),
             np.uint64(seed % 2**64),
             low,
             high,
@@ -136,9 +137,11 @@ def _play_games(
         mover = current_player(state)
         while mover != OVER:
             if mover == seat:
-                move = choose_or_search(state, *agent, weights, streams[1])
+                move = choose_or_search(state, agent[0], agent[1], agent[2], weights, streams[1])
             else:
-                move = choose_or_search(state, *opponent, other_weights, streams[1])
+                move = choose_or_search(
+                    state, opponent[0], opponent[1], opponent[2], other_weights, streams[1]
+                )
             apply(state, move)
             resolve_chance(state, streams[0])
             mover = current_player(state)
