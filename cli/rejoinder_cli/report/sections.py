@@ -112,8 +112,8 @@ def claims(report: Report) -> str | None:
     lead = f"{told} claims of W. Wolf, Monopoly Deal (2025), section 7, are reproduced."
     if short:
         lead += (
-            f" The paper trains for {PAPER_GAMES:,} games and {', '.join(short)} for fewer, so those "
-            "verdicts are not final."
+            f" The paper trains for {PAPER_GAMES:,} games and {', '.join(short)} for fewer, so "
+            "those verdicts are not final."
         )
     return section(
         "The paper against ours", f"<p>{html.escape(lead)}</p>{table(heads, rows, kind='claims')}"
