@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoinder.forecast import (
@@ -101,6 +101,7 @@ def test_more_noise_is_said_to_be_less_sure() -> None:
     assert widths[0] < widths[1]
 
 
+@settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=FEWEST, max_size=40), st.floats(0.001, 1), st.booleans())
 def test_any_figures_give_an_answer_in_order_and_always_the_same(
     values: list[float], target: float, rises: bool

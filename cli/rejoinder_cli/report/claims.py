@@ -17,6 +17,7 @@ from rejoinder.games.deal import GAME as DEAL
 from rejoinder_cli.report.subject import ALTERNATING, FIRST, Subject
 
 PAPER = "paper"  # the config of the experiment
+PAPER_GAMES = 1_000
 # What Table 1 fixes. Other seeds and ways of spreading the work are the same experiment.
 _TABLE_1 = (
     *("game", "rules", "abstraction", "rollouts", "epsilon", "decay", "averaging", "buffer_size"),

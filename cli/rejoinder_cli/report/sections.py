@@ -24,7 +24,7 @@ from rejoinder.forecast import (
     win_rate_series,
 )
 from rejoinder_cli.report import chart
-from rejoinder_cli.report.claims import Judgement, is_experiment, judge_all
+from rejoinder_cli.report.claims import PAPER_GAMES, Judgement, is_experiment, judge_all
 from rejoinder_cli.report.compare import Meeting, Sides, matrix
 from rejoinder_cli.report.figures import as_in_the_paper, charts
 from rejoinder_cli.report.markup import section, table, text, tile
@@ -108,11 +108,12 @@ def claims(report: Report) -> str | None:
     told = ", ".join(
         f"{name}: {count}" if several else count for name, count in zip(names, counts, strict=True)
     )
-    short = [s for s in report.subjects if s.name in report.judgements and s.games < 1_000]
+    short = [s.name for s in report.subjects if s.name in names and s.games < PAPER_GAMES]
     lead = f"{told} claims of W. Wolf, Monopoly Deal (2025), section 7, are reproduced."
     if short:
         lead += (
-            " The paper trains for 1,000 games; this run is shorter, so its verdicts are not final."
+            f" The paper trains for {PAPER_GAMES:,} games and {', '.join(short)} for fewer, so "
+            "those verdicts are not final."
         )
     return section(
         "The paper against ours", f"<p>{html.escape(lead)}</p>{table(heads, rows, kind='claims')}"

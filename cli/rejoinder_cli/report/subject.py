@@ -113,8 +113,8 @@ def measure(opened: Sequence[OpenRun], effort: Effort, output: Output) -> list[S
     work = Work()
     for subject in subjects:
         agents = _agents(subject, output)
+        _plan_exploitability(work, subject, agents, effort)  # first: its pieces are the longest
         _plan_matches(work, subject, agents, effort.test_games)
-        _plan_exploitability(work, subject, agents, effort)
     work.run("measuring", output)
     for subject in subjects:
         subject.scores.sort(key=lambda score: score.games)
