@@ -31,6 +31,7 @@ OTHER_LEARNING = {
     "seed": 2,
     "rollouts": 3,
     "epsilon": 0.2,
+    "common_luck": True,
     "decay": 0.99,
     "averaging": "linear",
     "buffer_size": 4,

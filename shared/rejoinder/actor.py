@@ -25,7 +25,7 @@ class Actor:
         game, abstraction = config.load_game(), config.load_abstraction()
         self._template = game.template(config.rules)
         self._states = np.zeros(2, game.dtype)
-        self._stream = np.zeros(1, STREAM)
+        self._streams = np.zeros(3, STREAM)
         self._entries = np.zeros(
             game.max_decisions(config.rules), entry_dtype(len(abstraction.actions))
         )
@@ -35,6 +35,7 @@ class Actor:
             abstraction.number,
             config.rollouts,
             config.epsilon,
+            config.common_luck,
         )
         self._seed = config.seed
 
@@ -44,7 +45,7 @@ class Actor:
             self._template,
             policy,
             self._states,
-            self._stream,
+            self._streams,
             self._seed,
             game,
             *self._settings,

@@ -68,6 +68,8 @@ class Learning(BaseModel):
     """N: full-game rollouts for each available action of each decision."""
     epsilon: float = Field(0.1, ge=0, le=1, allow_inf_nan=False)
     """Share of training moves that are uniformly random."""
+    common_luck: bool = Field(False, json_schema_extra=LATER)
+    """Whether a decision's actions are tried with the same luck, which cancels in their regrets."""
     decay: float = Field(1.0, gt=0, le=1, allow_inf_nan=False)
     """Factor on the old regrets at each update (1.0 in the paper's text, 0.99 in its program)."""
     averaging: Literal["buffer", "uniform", "linear"] = "buffer"

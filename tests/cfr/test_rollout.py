@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ class Trainer:
         seed: int = 1,
         decay: float = 1.0,
         averaging: str = "buffer",
+        common_luck: bool = False,
     ) -> None:
         self.game = GAMES[game]
         self.abstraction = self.game.abstraction(abstraction)
@@ -53,20 +55,21 @@ class Trainer:
         actions = len(self.abstraction.actions)
         rules = self.game.configurations[configuration]
         self.table = new_table(row_dtype(actions, BUFFER_SIZE), 16)
-        self._fixed = (self.game.template(rules), np.zeros(2, self.game.dtype), np.zeros(1, STREAM))
+        self._fixed = (self.game.template(rules), np.zeros(2, self.game.dtype), np.zeros(3, STREAM))
         self._entries = np.zeros(self.game.max_decisions(rules), entry_dtype(actions))
         self._rollouts = rollouts
+        self._common_luck = common_luck
         clamps = self.abstraction.clamps
         masks = (np.uint64(clamps.never), np.uint64(clamps.passive))
         self._fold_settings = (decay, AVERAGING[averaging], *masks)
 
     def play(self, index: int, policy: Table | None = None) -> Any:
-        template, states, rng = self._fixed
+        template, states, streams = self._fixed
         n = play_game(
             template,
             policies(self.table) if policy is None else policy,
             states,
-            rng,
+            streams,
             self.seed,
             index,
             self.game.players,
@@ -74,6 +77,7 @@ class Trainer:
             self.abstraction.number,
             self._rollouts,
             self.epsilon,
+            self._common_luck,
             self._entries,
         )
         return self._entries[:n].copy()
@@ -154,6 +158,23 @@ class TestDelta:
                     assert (regret == 0).all()
         assert known > 100
         assert 0 < forced < decisions
+
+    def test_common_luck_takes_noise_out_of_the_regrets_and_nothing_else(self) -> None:
+        own = Trainer("deal", "medium", "intent")
+        common = Trainer("deal", "medium", "intent", common_luck=True)
+        regrets = {}
+        for trainer in (own, common):
+            deltas = [trainer.play(g, trained()) for g in range(300)]
+            assert trainer.play(7, trained()).tobytes() == deltas[7].tobytes()
+            entries = np.concatenate(deltas)
+            chosen = entries[[len(bits(legal)) > 1 for legal in entries["legal"]]]
+            keys, n = np.unique(chosen["key"], return_counts=True)
+            often = chosen[chosen["key"] == keys[n.argmax()]]
+            regrets[trainer] = often["regret"][:, often["regret"].var(axis=0).argmax()]
+        noisy, calm = regrets[own], regrets[common]
+        assert calm.var() < 0.75 * noisy.var()
+        error = math.sqrt(noisy.var() / len(noisy) + calm.var() / len(calm))
+        assert abs(noisy.mean() - calm.mean()) < 4 * error
 
     def test_reach_is_a_probability(self) -> None:
         trainer = Trainer("deal", "medium", "intent")

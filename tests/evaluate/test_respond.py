@@ -97,6 +97,27 @@ def test_any_abstraction_and_any_seed_will_do() -> None:
     assert bound.exploitability > bound.match.utility_error
 
 
+def test_it_may_begin_as_another_agent_and_then_has_his_actions() -> None:
+    """Whatever the actions of the agent under attack are."""
+    intent, race = DEAL.abstraction("intent"), DEAL.abstraction("race")
+    agent = trained_agent("uniform", intent, NOTHING, argmax=False)
+    other = trained_agent(
+        "other", race, new_table(policy_dtype(len(race.actions)), 1), argmax=False
+    )
+    bound = best_response_bound(
+        DEAL, MICRO, agent, begin_as=other, training_games=1000, match_games=4000
+    )
+    assert bound.abstraction == "race"
+    assert bound.infosets > 10
+    assert bound.exploitability > bound.match.utility_error
+    # Untrained it is the other agent, so the bound is what that one wins.
+    idle = best_response_bound(
+        DEAL, MICRO, agent, begin_as=other, training_games=0, match_games=4000
+    )
+    assert idle.infosets == 0
+    assert idle.exploitability < bound.exploitability
+
+
 def test_progress_is_heard_for_every_training_game() -> None:
     heard: list[int] = []
     bound_on_kuhn(always("b"), training_games=45, match_games=2, progress=heard.append)

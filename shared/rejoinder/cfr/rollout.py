@@ -6,6 +6,10 @@ their average ones; regrets are the mean utilities less their mean under the lat
 reach weighting. The move then played is ε-greedy on the latest policy. The result, the *delta*, is
 one `entry` a decision, in order: a pure function of the run config, the policy and g.
 
+With *common luck* the k-th rollouts of a decision's actions see the same cards and draw the same
+random numbers for the players' choices. Values stay what they were, but much of the luck cancels in
+their differences, which are all that regrets are.
+
 `fold` is the learner's half. It adds a delta to the table: decayed regret sums, regret matching
 with the game's clamps, the average policy.
 """
@@ -32,7 +36,7 @@ from rejoinder.games.contract import (
     utility,
 )
 from rejoinder.jit import copy_record, hot, kernel, lowest_bit, popcount, rule
-from rejoinder.rng import TRAINING, open_stream, uniform
+from rejoinder.rng import CHOICES, DEALS, TRAINING, next_u64, open_stream, uniform
 
 EVERYONE = -1  # the learning seat, when all learn
 NOT_A_PLAYER = -1  # the actor, when it was chance
@@ -89,7 +93,7 @@ def play_game(
     template: Any,
     policy: Any,
     states: Any,  # two scratch states: the game and a rollout
-    rng: Any,  # a scratch stream
+    streams: Any,  # three scratch streams: the game; a rollout's chance and choices
     seed: Any,
     index: Any,
     players: Any,
@@ -97,15 +101,17 @@ def play_game(
     abstraction: Any,
     rollouts: Any,
     epsilon: Any,
+    common_luck: Any,
     entries: Any,  # out: the delta
 ) -> Any:
     """Play training game `index`; returns the number of entries (decisions) written."""
-    open_stream(rng[0], np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
+    open_stream(streams[0], np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
     copy_record(states[0], template[0])
     start(states[0], index % starts)
     book = Book(policy, abstraction, policy, abstraction)
     reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
-    return _learn(states, book, book, EVERYONE, rng[0], rollouts, epsilon, reach, strategy, entries)
+    how = (rollouts, epsilon, common_luck)
+    return _learn(states, book, book, EVERYONE, streams, how, reach, strategy, entries)
 
 
 @kernel
@@ -114,21 +120,23 @@ def play_against(
     book: Any,
     opponent: Any,  # plays its average policy and does not learn
     states: Any,
-    rng: Any,
+    streams: Any,
     seed: Any,
     index: Any,
     starts: Any,
     rollouts: Any,
     epsilon: Any,
+    common_luck: Any,
     entries: Any,
 ) -> Any:
     """The same for one learner against a fixed opponent; he takes each seat for each start."""
-    open_stream(rng[0], np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
+    open_stream(streams[0], np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
     copy_record(states[0], template[0])
     start(states[0], index % starts)
     seat = (index // starts) % 2
     reach, strategy = np.ones(2), np.empty(len(entries[0].regret))
-    return _learn(states, book, opponent, seat, rng[0], rollouts, epsilon, reach, strategy, entries)
+    how = (rollouts, epsilon, common_luck)
+    return _learn(states, book, opponent, seat, streams, how, reach, strategy, entries)
 
 
 @rule
@@ -137,14 +145,16 @@ def _learn(
     book: Any,  # of the learner
     opponent: Any,  # book of the others in rollouts, and of those who do not learn
     seat: Any,  # of the learner, or EVERYONE
-    rng: Any,
-    rollouts: Any,
-    epsilon: Any,
+    streams: Any,
+    how: Any,  # (rollouts, epsilon, common luck)
     reach: Any,  # scratch by player: probability of the others' moves and of chance so far
     strategy: Any,  # scratch by action
     entries: Any,
 ) -> Any:
     state, trial = states[0], states[1]
+    rollouts, epsilon, common_luck = how
+    rng = streams[0]
+    chance, choices = (streams[1], streams[2]) if common_luck else (rng, rng)
     _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
     n = 0
     while current_player(state) != OVER:
@@ -164,17 +174,21 @@ def _learn(
         read_book(state, book, LATEST, legal, strategy)
         if popcount(legal) > 1:  # a forced move has no regret
             expected = 0.0
+            shared = next_u64(rng) if common_luck else np.uint64(0)
             left = legal
             while left:
                 a = lowest_bit(left)
                 left &= left - np.uint64(1)
                 value = 0.0
                 move = resolve(state, book.abstraction, a)
-                for _ in range(rollouts):
+                for k in range(rollouts):
+                    if common_luck:
+                        open_stream(chance, shared, np.uint64(k), np.uint64(DEALS))
+                        open_stream(choices, shared, np.uint64(k), np.uint64(CHOICES))
                     copy_record(trial, state)
                     apply(trial, move)
-                    resolve_chance(trial, rng)
-                    _play_out(trial, book, opponent, player, rng)
+                    resolve_chance(trial, chance)
+                    _play_out(trial, book, opponent, player, chance, choices)
                     value += utility(trial, player)
                 value /= rollouts
                 entry.regret[a] = value
@@ -204,15 +218,15 @@ def _scale(reach: Any, probability: Any, actor: Any) -> None:
 
 
 @rule
-def _play_out(state: Any, book: Any, opponent: Any, player: Any, rng: Any) -> None:
+def _play_out(state: Any, book: Any, opponent: Any, player: Any, chance: Any, choices: Any) -> None:
     """Play to the end: `player` by his latest policy, the others by the opponent's average one."""
     mover = current_player(state)
     while mover != OVER:
         if mover == player:
-            _act(state, book, LATEST, rng)
+            _act(state, book, LATEST, choices)
         else:
-            _act(state, opponent, AVERAGE, rng)
-        resolve_chance(state, rng)
+            _act(state, opponent, AVERAGE, choices)
+        resolve_chance(state, chance)
         mover = current_player(state)
 
 

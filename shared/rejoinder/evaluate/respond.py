@@ -7,6 +7,8 @@ The bound holds whatever the training did: it is measured by a match with deals 
 
 The responder plays as the agent does wherever it has not learned better, so that it starts from
 zero and not from random play; where the game has a richer abstraction it sees more than the agent.
+It may also start from another agent, and then has that one's actions: two agents with different
+actions are compared by what the same attacker wins against either.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from rejoinder.rng import STREAM
 _BATCH = 20  # games between two policies of the responder
 _ROLLOUTS = 40
 _EPSILON = 0.1
+_COMMON_LUCK = False
 _ENOUGH_UPDATES = 10  # of an infoset, before the responder trusts what it learned there
 
 
@@ -57,6 +60,7 @@ def best_response_bound(
     agent: Agent,
     *,
     abstraction: Abstraction | None = None,
+    begin_as: Agent | None = None,
     training_games: int = 1_500,
     match_games: int = 20_000,
     seed: int = 1,
@@ -64,40 +68,43 @@ def best_response_bound(
 ) -> ResponseBound:
     """Train a responder against `agent` and measure it.
 
-    Without an abstraction it gets the game's richest one that has the agent's actions.
+    It begins as `begin_as`, or else as the agent itself. Without an abstraction it gets the game's
+    richest one that has the actions of whom it begins as.
     """
     seed %= 2**63
+    begin_as = begin_as or agent
     if abstraction is None:
-        abstraction = _richest(game, agent)
+        abstraction = _richest(game, begin_as)
     actions = len(abstraction.actions)
     template = game.template(rules)
     table = new_table(row_dtype(actions, 1), 1024)
-    states, rng = np.zeros(2, game.dtype), np.zeros(1, STREAM)
+    states, streams = np.zeros(2, game.dtype), np.zeros(3, STREAM)
     entries = np.zeros(game.max_decisions(rules), entry_dtype(actions))
     touched = np.zeros(len(entries), np.int64)
     nobody = np.uint64(0)
-    responder = agent
+    responder = begin_as
     for g in range(training_games):
         if g % _BATCH == 0:
-            responder = _responder(table, abstraction, agent)
+            responder = _responder(table, abstraction, begin_as)
         decisions = play_against(
             template,
             responder.book,
             agent.book,
             states,
-            rng,
+            streams,
             seed,
             g,
             game.starts,
             _ROLLOUTS,
             _EPSILON,
+            _COMMON_LUCK,
             entries,
         )
         table = with_room(table, decisions)
         fold(table, entries[:decisions], 1.0, LINEAR, nobody, nobody, touched)
         if progress:
             progress(g + 1)
-    responder = _responder(table, abstraction, agent)
+    responder = _responder(table, abstraction, begin_as)
     match = play_match(game, template, responder, agent, games=match_games, seed=seed + 1)
     return ResponseBound(
         match, int(responder.book.policy.size[0]), abstraction.name, training_games
@@ -109,9 +116,9 @@ def _richest(game: Game, agent: Agent) -> Abstraction:
     return [candidate for candidate in game.abstractions if candidate.actions == actions][-1]
 
 
-def _responder(table: Table, abstraction: Abstraction, agent: Agent) -> Agent:
-    """Deviates from the agent where it has seen enough to know better."""
+def _responder(table: Table, abstraction: Abstraction, begin_as: Agent) -> Agent:
+    """Deviates from whom it began as where it has seen enough to know better."""
     known = table.rows[: table.size[0]]
     known = known[known["updates"] >= _ENOUGH_UPDATES]
     policy = policies(table_of(known))
-    return trained_agent("best response", abstraction, policy, argmax=True, fallback=agent)
+    return trained_agent("best response", abstraction, policy, argmax=True, fallback=begin_as)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rejoinder.games import contract
 from rejoinder.games.base import Abstraction, Clamps, Game, concrete
-from rejoinder.games.deal import abstraction, baselines, engine
+from rejoinder.games.deal import abstraction, baselines, engine, race
 from rejoinder.games.deal.cards import (
     ABSTRACT_NAMES,
     DO_PASS,
@@ -66,6 +66,15 @@ GAME = Game(
             _CLAMPS,
             abstraction.meaning,
             INTENT_RESPONSES,
+        ),
+        Abstraction(
+            "race",
+            race.RACE,
+            race.RACE_NAMES,
+            race.race_identifier,
+            race.describe_race,
+            meaning=race.race_meaning,
+            responses=race.RACE_RESPONSES,
         ),
     ),
     configurations=CONFIGURATIONS,

@@ -4,6 +4,7 @@ Abstract actions are intents. An abstraction is a 64-bit key made of bit fields;
 paper's (available intents, streak index), `PROGRESS` adds the public race: both players' set
 progress, bank buckets, what is still owed, and whether a Just Say No is in hand. Both tell, where
 a property counts double if it is given now, that it does, and whether the bank covers the debt.
+`RACE` has actions and a module of its own.
 
 The greedy resolver turns an intent into a card. Its choices, all functions of what the player sees:
 
@@ -18,8 +19,6 @@ The greedy resolver turns an intent into a card. Its choices, all functions of w
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any
 
 import numpy as np
@@ -52,6 +51,8 @@ from rejoinder.games.deal.cards import (
     YIELD,
 )
 from rejoinder.games.deal.engine import legal_moves, view_key
+from rejoinder.games.deal.keys import field, identifier
+from rejoinder.games.deal.race import RACE, race_actions, race_key, race_move
 from rejoinder.games.deal.response import response_amount, times_counted, valid_responses
 from rejoinder.jit import kernel, rule
 
@@ -93,6 +94,8 @@ for _colour in range(3):
 def legal_actions(state: Any, abstraction: Any) -> Any:
     if abstraction == CONCRETE:
         return legal_moves(state)
+    if abstraction == RACE:
+        return race_actions(state)
     return _response_intents(state) if state.owed > 0 else _main_intents(state)
 
 
@@ -127,6 +130,8 @@ def _response_intents(state: Any) -> Any:
 def infoset_key(state: Any, abstraction: Any) -> Any:
     if abstraction == CONCRETE:
         return view_key(state, state.mover)
+    if abstraction == RACE:
+        return race_key(state)
     legal = legal_actions(state, abstraction)
     key = legal | (_doubling(state, legal) << np.uint64(_DOUBLED[0]))
     key |= np.uint64(state.streak_index) << np.uint64(_STREAK[0])
@@ -181,6 +186,8 @@ def _bank_value(state: Any, player: Any) -> Any:
 def resolve(state: Any, abstraction: Any, action: Any) -> Any:
     if abstraction == CONCRETE:
         return np.int64(action)
+    if abstraction == RACE:
+        return race_move(state, action)
     if action <= COMPLETE_PROPERTY_SET:
         return _choose_property(state, action)
     if action == BANK_CASH:
@@ -320,10 +327,10 @@ def _intent_of(state: Any, move: Any) -> Any:
 
 def describe_intent(key: int) -> dict[str, Any]:
     """What an infoset key of `INTENT` says, in the paper's terms."""
-    actions = [a for a in range(len(ABSTRACT_NAMES)) if _field(key, _ACTIONS) >> a & 1]
+    actions = [a for a in range(len(ABSTRACT_NAMES)) if field(key, _ACTIONS) >> a & 1]
     told = {
-        "player": _field(key, _PLAYER),
-        "streak_index": _field(key, _STREAK),
+        "player": field(key, _PLAYER),
+        "streak_index": field(key, _STREAK),
         "actions": actions,
     }
     return told | _doubled(key)
@@ -332,23 +339,19 @@ def describe_intent(key: int) -> dict[str, Any]:
 def describe_progress(key: int) -> dict[str, Any]:
     """What an infoset key of `PROGRESS` says besides."""
     return describe_intent(key) | {
-        "own_sets": [_field(key, _OWN_SETS) >> 2 * c & 3 for c in range(3)],
-        "opponent_sets": [_field(key, _HIS_SETS) >> 2 * c & 3 for c in range(3)],
-        "own_bank": _field(key, _OWN_BANK),
-        "opponent_bank": _field(key, _HIS_BANK),
-        "to_pay": _field(key, _TO_PAY),
-        "holds_just_say_no": bool(_field(key, _HOLDS_NO)),
+        "own_sets": [field(key, _OWN_SETS) >> 2 * c & 3 for c in range(3)],
+        "opponent_sets": [field(key, _HIS_SETS) >> 2 * c & 3 for c in range(3)],
+        "own_bank": field(key, _OWN_BANK),
+        "opponent_bank": field(key, _HIS_BANK),
+        "to_pay": field(key, _TO_PAY),
+        "holds_just_say_no": bool(field(key, _HOLDS_NO)),
     }
 
 
 def _doubled(key: int) -> dict[str, bool]:
     """Nothing where it is not so: the paper's information sets keep the paper's words."""
-    doubling = _field(key, _DOUBLED)
+    doubling = field(key, _DOUBLED)
     return {"property_doubled": True, "bank_covers": doubling == 2} if doubling else {}
-
-
-def _field(key: int, where: tuple[int, int]) -> int:
-    return (key >> where[0]) & ((1 << where[1]) - 1)
 
 
 def intent_identifier(key: int) -> str:
@@ -360,7 +363,7 @@ def intent_identifier(key: int) -> str:
         "streak_idx": told["streak_index"],
         **_doubled(key),
     }
-    return _identifier(told["player"], "IntentStateAbstraction", content)
+    return identifier(told["player"], "IntentStateAbstraction", content)
 
 
 def progress_identifier(key: int) -> str:
@@ -378,9 +381,4 @@ def progress_identifier(key: int) -> str:
         "to_pay": told["to_pay"],
         **_doubled(key),
     }
-    return _identifier(told["player"], "ProgressStateAbstraction", content)
-
-
-def _identifier(player: int, name: str, content: dict[str, Any]) -> str:
-    compact = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return f"{player}@{name}@{hashlib.md5(compact.encode(), usedforsecurity=False).hexdigest()}"
+    return identifier(told["player"], "ProgressStateAbstraction", content)

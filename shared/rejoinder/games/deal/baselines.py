@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.games.contract import CONCRETE
-from rejoinder.games.deal.abstraction import legal_actions
+from rejoinder.games.deal.abstraction import INTENT, PROGRESS, legal_actions
 from rejoinder.games.deal.cards import (
     ABSTRACT_NAMES,
     ATTEMPT_COLLECT_RENT,
@@ -30,12 +29,13 @@ _RISK_AWARE[ATTEMPT_COLLECT_RENT : GIVE_OPPONENT_PROPERTY + 1] = 0.5 * TEMPERATU
 
 @rule
 def risk_aware(state: Any, abstraction: Any, weights: Any) -> None:
-    """Prefers property to money by `AGGRESSIVENESS`; knows intents, not concrete moves."""
+    """Prefers property to money by `AGGRESSIVENESS`; knows intents, and no other actions."""
     legal = legal_actions(state, abstraction)
+    knows = abstraction in (INTENT, PROGRESS)
     total = 0.0
     for a in range(len(weights)):
         weights[a] = 0.0
-        if (legal >> np.uint64(a)) & np.uint64(1) and abstraction != CONCRETE:
+        if (legal >> np.uint64(a)) & np.uint64(1) and knows:
             weights[a] = _RISK_AWARE[a]
             total += weights[a]
     if total == 0.0:
