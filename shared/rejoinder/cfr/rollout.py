@@ -35,6 +35,7 @@ from rejoinder.jit import copy_record, hot, kernel, lowest_bit, popcount, rule
 from rejoinder.rng import TRAINING, open_stream, uniform
 
 EVERYONE = -1  # the learning seat, when all learn
+ANYWHERE = 2**64 - 1  # mask of the decisions to learn, when there is no limit to them
 NOT_A_PLAYER = -1  # the actor, when it was chance
 
 MAX_REGRET = 1e9  # of one decision; far beyond any game's stakes, and sums of it stay finite
@@ -105,7 +106,10 @@ def play_game(
     start(states[0], index % starts)
     book = Book(policy, abstraction, policy, abstraction)
     reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
-    return _learn(states, book, book, EVERYONE, rng[0], rollouts, epsilon, reach, strategy, entries)
+    who, where = EVERYONE, np.uint64(ANYWHERE)
+    return _learn(
+        states, book, book, who, where, rng[0], rollouts, epsilon, reach, strategy, entries
+    )
 
 
 @kernel
@@ -113,6 +117,7 @@ def play_against(
     template: Any,
     book: Any,
     opponent: Any,  # plays its average policy and does not learn
+    where: Any,  # the learner decides where all legal actions are in this mask, else as `opponent`
     states: Any,
     rng: Any,
     seed: Any,
@@ -128,7 +133,9 @@ def play_against(
     start(states[0], index % starts)
     seat = (index // starts) % 2
     reach, strategy = np.ones(2), np.empty(len(entries[0].regret))
-    return _learn(states, book, opponent, seat, rng[0], rollouts, epsilon, reach, strategy, entries)
+    return _learn(
+        states, book, opponent, seat, where, rng[0], rollouts, epsilon, reach, strategy, entries
+    )
 
 
 @rule
@@ -137,6 +144,7 @@ def _learn(
     book: Any,  # of the learner
     opponent: Any,  # book of the others in rollouts, and of those who do not learn
     seat: Any,  # of the learner, or EVERYONE
+    where: Any,  # mask of actions: he learns the decisions that have no others, or ANYWHERE
     rng: Any,
     rollouts: Any,
     epsilon: Any,
@@ -149,11 +157,11 @@ def _learn(
     n = 0
     while current_player(state) != OVER:
         player = current_player(state)
-        if seat != EVERYONE and player != seat:
+        legal = legal_actions(state, book.abstraction)
+        if (seat != EVERYONE and player != seat) or legal & ~where:
             _act(state, opponent, AVERAGE, rng)
             _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
             continue
-        legal = legal_actions(state, book.abstraction)
         entry = entries[n]
         n += 1
         entry.key = infoset_key(state, book.abstraction)

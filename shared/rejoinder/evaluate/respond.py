@@ -7,6 +7,9 @@ The bound holds whatever the training did: it is measured by a match with deals 
 
 The responder plays as the agent does wherever it has not learned better, so that it starts from
 zero and not from random play; where the game has a richer abstraction it sees more than the agent.
+
+It may be restricted to decisions with certain actions, those of response phases for instance. At
+all others it plays as the agent does, so the bound tells what those decisions alone give away.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rejoinder.cfr.rollout import (
+    ANYWHERE,
     LINEAR,
     entry_dtype,
     fold,
@@ -60,11 +64,13 @@ def best_response_bound(
     training_games: int = 1_500,
     match_games: int = 20_000,
     seed: int = 1,
+    where: int = ANYWHERE,
     progress: Callable[[int], None] | None = None,
 ) -> ResponseBound:
     """Train a responder against `agent` and measure it.
 
-    Without an abstraction it gets the game's richest one that has the agent's actions.
+    Without an abstraction it gets the game's richest one that has the agent's actions. It decides
+    where all legal actions are in the mask `where`; elsewhere it plays as the agent does.
     """
     seed %= 2**63
     if abstraction is None:
@@ -84,6 +90,7 @@ def best_response_bound(
             template,
             responder.book,
             agent.book,
+            np.uint64(where),
             states,
             rng,
             seed,
