@@ -14,12 +14,14 @@ import typer
 from typer.core import TyperGroup
 
 from rejoinder_cli.commands import (
+    analyse,
     bench,
     chaos,
     clean,
     demo,
     digest,
     evaluate,
+    explain,
     exploit,
     games,
     gateway,
@@ -113,6 +115,8 @@ app.command("workers")(status.workers)
 app.command("clean")(clean.clean)
 app.command("eval")(evaluate.evaluate)
 app.command("exploit")(exploit.exploit)
+app.command("analyse")(analyse.analyse)
+app.command("explain")(explain.explain)
 app.command("play")(play.play)
 app.command("digest")(digest.digest)
 app.command("verify")(verify.verify)

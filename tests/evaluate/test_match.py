@@ -17,8 +17,8 @@ from rejoinder.evaluate.match import (
     Starts,
     _effective_games,
     _summary,
-    wilson,
     play_match,
+    wilson,
 )
 from rejoinder.games import GAMES
 

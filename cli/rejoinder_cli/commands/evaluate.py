@@ -39,7 +39,7 @@ def evaluate(
     opened = open_run(run, output)
     config = opened.run.config
     game = config.load_game()
-    other = _opponent(opponent, opened, argmax, output)
+    other = find_opponent(opponent, opened, argmax, output)
     with output.progress(f"against {other.name}", games) as update:
         result = play_match(
             game,
@@ -55,7 +55,7 @@ def evaluate(
     output.result({**plain_result(result), "opponent": opponent, "starts": starts, "seed": seed})
 
 
-def _opponent(name: str, opened: OpenRun, argmax: bool, output: Output) -> Agent:
+def find_opponent(name: str, opened: OpenRun, argmax: bool, output: Output) -> Agent:
     from rejoinder.evaluate.agents import opponents
 
     config = opened.run.config

@@ -347,7 +347,8 @@ def response_exploitability(
     """What a best response gains that plays main actions as the agent does.
 
     Exact, in the real game, where it can be enumerated; else the lower bound of a responder that
-    was trained for so many games and measured in `games` of its own.
+    was trained for so many games and measured in `games` of its own. It sees what the agent sees:
+    a richer view has too many infosets to learn from response phases alone.
     """
     if game.is_enumerable(rules):
         tree = build_tree(game, rules, policy=agent.abstraction)
@@ -366,6 +367,7 @@ def response_exploitability(
         game,
         rules,
         agent,
+        abstraction=agent.abstraction,
         training_games=training_games,
         match_games=games,
         seed=seed,
