@@ -9,6 +9,7 @@ from rejoinder.evaluate.agents import Agent, opponents
 from rejoinder.games import GAMES
 from rejoinder.games.base import Game
 from rejoinder.games.session import Session
+from rejoinder_gateway import analyses
 from rejoinder_gateway.decisions import Mind
 from rejoinder_gateway.problems import note
 
@@ -37,6 +38,9 @@ class Kernels:
             for game in GAMES.values():
                 for agent in opponents(game).values():
                     self._play(game, agent)
+            for game in GAMES.values():
+                if not self._stopped:
+                    analyses.warm_up(game)
         except Exception as error:
             self.state = f"cannot be loaded; the log has more under {note(error)}"
             return

@@ -17,6 +17,8 @@ from pydantic import (
     StrictStr,
 )
 
+from rejoinder.evaluate.analytics import Analysis
+
 
 def _whole(value: Any) -> Any:
     """JSON does not tell 3.0 from 3."""
@@ -76,6 +78,13 @@ class RunDetail(RunSummary):
 
 class History(BaseModel):
     records: list[dict[str, Any]]
+
+
+class ResponseAnalysis(Analysis):
+    """What the agent of a snapshot does in response phases, in games against itself."""
+
+    snapshot: int
+    digest: str
 
 
 class Accepted(BaseModel):

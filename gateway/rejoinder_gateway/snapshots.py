@@ -17,11 +17,11 @@ import numpy as np
 from rejoinder.cfr.policy import AVERAGE, LATEST
 from rejoinder.cfr.rollout import largest_mean_regrets, policies
 from rejoinder.cfr.table import Table, table_of
-from rejoinder.checkpoints import Checkpoint, digest
+from rejoinder.checkpoints import Checkpoint, Rows, digest
 from rejoinder.config import RunConfig
 from rejoinder.games import queries
 from rejoinder.games.base import Abstraction, States
-from rejoinder_gateway.schemas import Infoset, InfosetAction
+from rejoinder_gateway.schemas import Infoset, InfosetAction, ResponseAnalysis
 
 _ANSWER_BYTES = 4 * 2**20  # of answers kept for a snapshot: thousands
 
@@ -43,6 +43,7 @@ class Snapshot:
 
     def __init__(self, config: RunConfig, checkpoint: Checkpoint) -> None:
         self.games = checkpoint.games
+        self.analysis: ResponseAnalysis | None = None  # once somebody has asked for it
         self.abstraction: Abstraction = config.load_abstraction()
         self.digest = digest(config.fingerprint, checkpoint.games, checkpoint.rows)
         self._rows = checkpoint.rows
@@ -53,6 +54,11 @@ class Snapshot:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def rows(self) -> Rows:
+        """Of the learner's table; for reading."""
+        return self._rows
 
     @functools.cached_property
     def policy(self) -> Table:

@@ -99,8 +99,8 @@ def _show_roles(output: Output, found: Analysis) -> None:
         "positive regret, by updates": [number(r.positive_regret_by_updates) for r in roles],
         "entropy in bits, by reach": [number(r.entropy_by_reach) for r in roles],
         "entropy in bits, by updates": [number(r.entropy_by_updates) for r in roles],
-        "of the most possible, by reach": [number(r.evenness_by_reach) for r in roles],
-        "of the most possible, by updates": [number(r.evenness_by_updates) for r in roles],
+        "evenness, by reach": [number(r.evenness_by_reach) for r in roles],
+        "evenness, by updates": [number(r.evenness_by_updates) for r in roles],
         "decisions a game": [plain(r.decisions) for r in roles],
         "value to who decides": [signed(r.value) for r in roles],
     }
@@ -132,11 +132,11 @@ def plain(estimate: Estimate | None) -> str:
 
 
 def signed(estimate: Estimate | None) -> str:
-    return _with_interval(estimate, "+.4f")
+    return _with_interval(estimate, "+.3f")
 
 
 def percent(estimate: Estimate | None) -> str:
-    return _with_interval(estimate, ".2%")
+    return _with_interval(estimate, ".1%")
 
 
 def _with_interval(estimate: Estimate | None, form: str) -> str:
@@ -144,4 +144,4 @@ def _with_interval(estimate: Estimate | None, form: str) -> str:
         return "–"
     if estimate.low is None:
         return f"{estimate.value:{form}}"
-    return f"{estimate.value:{form}} [{estimate.low:{form}} to {estimate.high:{form}}]"
+    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"

@@ -143,20 +143,17 @@ def _plain_mover(infoset: Infoset, mover: Mover) -> dict[str, Any]:
 
 
 def _show_history(output: Output, infoset: Infoset, points: list[Standing]) -> None:
-    """One line a checkpoint: average and latest policy and mean regret of each action."""
+    """Of each checkpoint a line an action."""
     from rich.table import Table
 
-    table = Table("games", "visits", *infoset.actions, box=None, title_justify="left")
+    table = Table("games", "visits", "action", "average", "latest", "mean regret", box=None)
     for point in points:
-        cells = [
-            f"{average:.3f} ({latest:.3f}) {regret:+.3f}"
-            for average, latest, regret in zip(
-                point.average, point.latest, point.regret, strict=True
-            )
-        ]
-        table.add_row(f"{point.games:,}", f"{point.visits:,}", *cells)
+        when = (f"{point.games:,}", f"{point.visits:,}")
+        numbers = zip(point.average, point.latest, point.regret, strict=True)
+        for action, (average, latest, regret) in zip(infoset.actions, numbers, strict=True):
+            table.add_row(*when, action, f"{average:.3f}", f"{latest:.3f}", f"{regret:+.4f}")
+            when = ("", "")
     output.console.print(table)
-    output.say("of each action: average policy (latest), mean regret")
 
 
 def _show_movers(output: Output, infoset: Infoset, followed: Followed, top: int) -> None:

@@ -49,7 +49,7 @@ from rejoinder.rng import CHOICES, DEALS, REDEALS, STREAM, open_stream
 # How a response phase ended.
 OUTCOMES = (
     "cancelled at once",
-    "cancelled after paying part",
+    "cancelled part-paid",
     "paid in cash",
     "paid in property",
     "paid in both",
