@@ -9,6 +9,7 @@ import html
 import io
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -119,7 +120,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _figure(charges: PhaseFigures) -> str:
     """Inline SVG in the page's text colour."""
-    settings = {
+    settings: dict[Any, Any] = {
         "svg.fonttype": "none",
         "svg.hashsalt": "response phases",
         "font.family": "sans-serif",

@@ -18,7 +18,7 @@ from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.schemas import ResponseAnalysis
 from rejoinder_gateway.snapshots import Snapshot
 
-_GAMES, _TRAINING_GAMES, _SEED = 4_000, 300, 1
+GAMES, TRAINING_GAMES, SEED = 4_000, 300, 1
 
 
 class Analyses:
@@ -54,8 +54,8 @@ def _analyse(name: str, game: Game, rules: Rules, snapshot: Snapshot) -> Respons
         rules,
         agent,
         snapshot.rows,
-        games=_GAMES,
-        seed=_SEED,
-        training_games=_TRAINING_GAMES,
+        games=GAMES,
+        seed=SEED,
+        training_games=TRAINING_GAMES,
     )
     return ResponseAnalysis(**dict(made), snapshot=snapshot.games, digest=snapshot.digest)
