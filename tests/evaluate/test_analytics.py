@@ -81,7 +81,7 @@ def test_in_play_against_itself_what_one_wins_the_other_loses() -> None:
     assert phases.utility is not None
     responder = found.roles["responder"].value
     assert responder is not None
-    # In `micro` rent is at most 2, so phases have one decision or two; here all have one.
+    # In `micro` a second brown property wins, so rent is 1 and one card pays it.
     assert phases.cards is not None
     assert phases.cards.value == 1
     assert responder.value == pytest.approx(-phases.utility.value)
