@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from rejoinder_cli.commands import (
+    analyse,
     bench,
     chaos,
     clean,
@@ -21,6 +22,7 @@ from rejoinder_cli.commands import (
     digest,
     evaluate,
     exchange,
+    explain,
     exploit,
     forecast,
     games,
@@ -119,6 +121,8 @@ app.command("clean")(clean.clean)
 app.command("eval")(evaluate.evaluate)
 app.command("exploit")(exploit.exploit)
 app.command("responses")(responses.responses)
+app.command("analyse")(analyse.analyse)
+app.command("explain")(explain.explain)
 app.command("play")(play.play)
 app.command("digest")(digest.digest)
 app.command("verify")(verify.verify)

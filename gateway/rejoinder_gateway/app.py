@@ -17,12 +17,13 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from rejoinder_gateway import examples, problems, web
+from rejoinder_gateway.analyses import Analyses
 from rejoinder_gateway.context import Context
 from rejoinder_gateway.guard import Guard
 from rejoinder_gateway.health import Health
 from rejoinder_gateway.kernels import Kernels
 from rejoinder_gateway.library import Library
-from rejoinder_gateway.routers import games, policies, results, runs, service
+from rejoinder_gateway.routers import games, policies, responses, results, runs, service
 from rejoinder_gateway.security import Limiter, Streams, Tickets, UnderWay
 from rejoinder_gateway.settings import Settings
 from rejoinder_gateway.store import Store
@@ -59,7 +60,14 @@ def create_app(settings: Settings) -> FastAPI:
     )
     problems.install(app)
     examples.install(app)
-    for topic in (policies, games, runs, results, service):  # routes are tried in this order
+    for topic in (
+        policies,
+        responses,
+        games,
+        runs,
+        results,
+        service,
+    ):  # routes are tried in this order
         app.include_router(topic.router, prefix=VERSION_1)
     app.include_router(service.probes)
     web.install(app)
@@ -91,6 +99,7 @@ def _context(settings: Settings, telemetry: Telemetry) -> Context:
     return Context(
         settings=settings,
         library=library,
+        analyses=Analyses(),
         store=store,
         tables=tables,
         telemetry=telemetry,

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 
+from rejoinder_gateway.analyses import Analyses
 from rejoinder_gateway.health import Health
 from rejoinder_gateway.kernels import Kernels
 from rejoinder_gateway.library import Library, Run
@@ -32,6 +33,7 @@ PING = 15.0  # seconds between two signs of life of a stream
 class Context:
     settings: Settings
     library: Library
+    analyses: Analyses
     store: Store
     tables: Tables
     telemetry: Telemetry

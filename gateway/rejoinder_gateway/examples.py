@@ -10,6 +10,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from rejoinder_gateway.analysis_example import ANALYSIS
+
 Json = dict[str, Any]
 
 
@@ -302,6 +304,7 @@ EXAMPLES: dict[str, list[Json]] = {  # by model
     "RunDetail": [_RUN_DETAIL],
     "History": [_HISTORY],
     "Accepted": [{"status": "stopping"}],
+    "ResponseAnalysis": [ANALYSIS],
     "SnapshotList": [_SNAPSHOTS],
     "Infoset": [_INFOSET],
     "InfosetPage": [_INFOSETS],

@@ -10,6 +10,7 @@ from rejoinder.evaluate.search import searching
 from rejoinder.games import GAMES
 from rejoinder.games.base import Game
 from rejoinder.games.session import Session
+from rejoinder_gateway import analyses
 from rejoinder_gateway.decisions import Mind
 from rejoinder_gateway.problems import note
 
@@ -39,6 +40,9 @@ class Kernels:
                 for agent in opponents(game).values():
                     self._play(game, agent)
                 self._play(game, searching(random_agent(game), game, 1))
+            for game in GAMES.values():
+                if not self._stopped:
+                    analyses.warm_up(game)
         except Exception as error:
             self.state = f"cannot be loaded; the log has more under {note(error)}"
             return

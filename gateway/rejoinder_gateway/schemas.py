@@ -17,6 +17,7 @@ from pydantic import (
     StrictStr,
 )
 
+from rejoinder.evaluate.analytics import Analysis
 from rejoinder.infosets import Infoset
 
 
@@ -81,6 +82,13 @@ class RunDetail(RunSummary):
 
 class History(BaseModel):
     records: list[dict[str, Any]]
+
+
+class ResponseAnalysis(Analysis):
+    """What the agent of a snapshot does in response phases, in games against itself."""
+
+    snapshot: int
+    digest: str
 
 
 class Accepted(BaseModel):

@@ -16,10 +16,11 @@ import numpy as np
 
 from rejoinder.cfr.rollout import largest_mean_regrets, policies
 from rejoinder.cfr.table import Table, table_of
-from rejoinder.checkpoints import Checkpoint
+from rejoinder.checkpoints import Checkpoint, Rows
 from rejoinder.config import RunConfig
 from rejoinder.games import queries
 from rejoinder.infosets import Infoset, Policy
+from rejoinder_gateway.schemas import ResponseAnalysis
 
 _ANSWER_BYTES = 4 * 2**20  # of answers kept for a snapshot: thousands
 
@@ -41,8 +42,14 @@ class Snapshot(Policy):
 
     def __init__(self, config: RunConfig, checkpoint: Checkpoint) -> None:
         super().__init__(config, checkpoint)
+        self.analysis: ResponseAnalysis | None = None  # once somebody has asked for it
         self._answers: OrderedDict[str, bytes] = OrderedDict()  # the latest last
         self._answer_bytes = 0
+
+    @property
+    def rows(self) -> Rows:
+        """Of the learner's table; for reading."""
+        return self._rows
 
     @functools.cached_property
     def policy(self) -> Table:

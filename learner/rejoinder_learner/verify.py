@@ -23,13 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rejoinder.actor import Actor
-from rejoinder.cfr.table import Table, table_of
 from rejoinder.checkpoints import Checkpoint, DamagedError, RunError
 from rejoinder.jit import KERNEL_VERSION
-from rejoinder.ledger import RECORD, first_break, head_after, record
+from rejoinder.ledger import first_break, head_after
 from rejoinder.rundir import RunDir
-from rejoinder_learner.state import Learner, Played
+from rejoinder_learner.replay import Replay
 
 
 class Problem(NamedTuple):
@@ -111,12 +109,12 @@ def recompute(
     found: Verification, chosen: Sequence[range], on_game: Callable[[int], None] = lambda _: None
 ) -> None:
     """Play and fold the chosen games again, and compare."""
-    replay = _Replay(found, chosen)
+    replay = Replay(found.run.config, found.records, chosen)
     done = 0
     on_game(done)
     for games in chosen:
         try:
-            replay.segment(games, done, on_game)
+            _recompute_segment(found, replay, games, done, on_game)
         except ValueError as error:
             if {games.start, games.stop} & {*found.starts[1:]} <= {*found.run.checkpoint_games()}:
                 found.object("checkpoint", games.start, f"cannot be continued: {error}")
@@ -214,87 +212,48 @@ def _check_start(found: Verification, checkpoints: list[int]) -> None:
         )
 
 
-class _Replay:
-    """Plays games of the ledger again, segment by segment."""
+def _recompute_segment(
+    found: Verification, replay: Replay, games: range, done: int, on_game: Callable[[int], None]
+) -> None:
+    """Replay games from a checkpoint on, until one of them is wrong."""
+    known = games.start or found.run.config.start
+    replay.begin(found.run.checkpoint(games.start) if known else None)
+    complete = True  # no game was left out, so the learner's state is known
+    for n in games:
+        played = replay.play(n)
+        if played is None:
+            found.not_checkable += 1
+            complete = False
+        else:
+            found.recomputed += 1
+            if not replay.is_as_recorded(n, played):
+                what = f"playing game {played.game} gives another delta than the ledger's"
+                found.object("recomputation", n, what)
+                replay.forget_snapshots()
+                return
+            if complete:
+                replay.fold(played)
+        on_game(done + n + 1 - games.start)
+    if complete and games.stop in found.starts:
+        made, kept = replay.learner.checkpoint(), found.run.checkpoint(games.stop)
+        if not _compare(found, made, kept):
+            replay.forget_snapshots()
 
-    def __init__(self, found: Verification, chosen: Sequence[range]) -> None:
-        self._found, self._records = found, found.records
-        self._run, self._config = found.run, found.run.config
-        self._in_order = self._config.order == "index"
-        self._actor = Actor(self._config)
-        # Unordered mode: the snapshots that games still to come were played with, by version.
-        self._snapshots: dict[int, Table] = {}
-        self._last_use: dict[int, int] = {}
-        if not self._in_order:
-            versions = self._records["version"]
-            self._last_use = {int(versions[n]): n for games in chosen for n in games}
 
-    def segment(self, games: range, done: int, on_game: Callable[[int], None]) -> None:
-        """Replay games from a checkpoint on, until one of them is wrong."""
-        known = games.start or self._config.start
-        learner = Learner(self._config, self._run.checkpoint(games.start) if known else None)
-        complete = True  # no game was left out, so the learner's state is known
-        self._keep_snapshots(learner)
-        for n in games:
-            game, version = self._asked_for(n)
-            policy = learner.policy_at(version) if self._in_order else self._snapshots.get(version)
-            if policy is None:
-                self._found.not_checkable += 1
-                complete = False
-            else:
-                delta = self._actor.play(game, policy)
-                self._found.recomputed += 1
-                if not self._is_as_recorded(n, Played(game, version, delta)):
-                    self._snapshots.clear()
-                    return
-                if complete:
-                    learner.fold_all([Played(game, version, delta)])
-                    self._keep_snapshots(learner)
-            on_game(done + n + 1 - games.start)
-        if complete and games.stop in self._found.starts:
-            self._compare(learner.checkpoint(), self._run.checkpoint(games.stop))
-
-    def _asked_for(self, n: int) -> tuple[int, int]:
-        """The game and the version of record n; in order they follow from n alone."""
-        if self._in_order:
-            return n, self._config.version_for(n)
-        return int(self._records["game"][n]), int(self._records["version"][n])
-
-    def _keep_snapshots(self, learner: Learner) -> None:
-        """Unordered: a game may use an older snapshot than the learner keeps for itself."""
-        if self._in_order:
-            return
-        for version in [v for v in self._snapshots if self._last_use[v] < learner.games]:
-            del self._snapshots[version]
-        for games in learner.snapshots():
-            version = games // self._config.batch
-            if version not in self._snapshots and self._last_use.get(version, -1) >= learner.games:
-                table = learner.policy_at(version)
-                self._snapshots[version] = table_of(table.rows[: table.size[0]])
-
-    def _is_as_recorded(self, n: int, played: Played) -> bool:
-        made = np.frombuffer(record(b"", *played), RECORD)[0]
-        if (made["delta"] == self._records["delta"][n]).all():
-            return True
-        self._found.object(
-            "recomputation", n, f"playing game {played.game} gives another delta than the ledger's"
+def _compare(found: Verification, made: Checkpoint, kept: Checkpoint) -> bool:
+    """The state that the games have led to, and the one that was kept."""
+    found.compared += 1
+    parts = {"the table": (made.rows, kept.rows)}
+    for version, snapshot in made.snapshots.items():
+        parts[f"snapshot {version}"] = (snapshot.rows, kept.snapshots[version].rows)
+    differing = [name for name, (a, b) in parts.items() if a.tobytes() != b.tobytes()]
+    for name in differing:
+        what = (
+            f"{name} of the checkpoint is not what the games since the checkpoint before "
+            f"lead to: {_difference(*parts[name])}"
         )
-        return False
-
-    def _compare(self, made: Checkpoint, kept: Checkpoint) -> None:
-        """The state that the games have led to, and the one that was kept."""
-        self._found.compared += 1
-        parts = {"the table": (made.rows, kept.rows)}
-        for version, snapshot in made.snapshots.items():
-            parts[f"snapshot {version}"] = (snapshot.rows, kept.snapshots[version].rows)
-        for name, (ours, theirs) in parts.items():
-            if ours.tobytes() != theirs.tobytes():
-                self._snapshots.clear()
-                what = (
-                    f"{name} of the checkpoint is not what the games since the checkpoint before "
-                    f"lead to: {_difference(ours, theirs)}"
-                )
-                self._found.object("recomputation", made.games, what)
+        found.object("recomputation", made.games, what)
+    return not differing
 
 
 def _difference(ours: Any, theirs: Any) -> str:

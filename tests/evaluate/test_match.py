@@ -17,8 +17,8 @@ from rejoinder.evaluate.match import (
     Starts,
     _effective_games,
     _summary,
-    _wilson,
     play_match,
+    wilson,
 )
 from rejoinder.games import GAMES
 
@@ -153,12 +153,12 @@ class TestNumbers:
         ],
     )
     def test_wilson_by_hand(self, wins: int, n: int, low: float, high: float) -> None:
-        assert _wilson(wins / n, n) == pytest.approx((low, high), abs=5e-5)
+        assert wilson(wins / n, n) == pytest.approx((low, high), abs=5e-5)
 
     def test_wilsons_ends_are_exact(self) -> None:
         for n in range(1, 1000):
-            assert _wilson(0.0, n)[0] == 0.0
-            assert _wilson(1.0, n)[1] == 1.0
+            assert wilson(0.0, n)[0] == 0.0
+            assert wilson(1.0, n)[1] == 1.0
 
     @given(st.lists(st.sampled_from([-2.0, -1.0, 0.0, 1.0]), min_size=2, max_size=60))
     def test_intervals_hold_the_rate_and_stay_within_zero_and_one(self, won: list[float]) -> None:

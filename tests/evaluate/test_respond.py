@@ -10,7 +10,7 @@ from rejoinder.cfr.policy import policy_dtype
 from rejoinder.cfr.table import Table, new_table
 from rejoinder.cfr.tree import build_tree
 from rejoinder.evaluate.agents import trained_agent
-from rejoinder.evaluate.exploit import policy_exploitability
+from rejoinder.evaluate.exploit import policy_exploitability, response_infosets
 from rejoinder.evaluate.respond import ResponseBound, best_response_bound
 from rejoinder.games import GAMES
 
@@ -48,6 +48,23 @@ def test_it_is_positive_and_below_the_exact_exploitability_on_micro() -> None:
     assert bound.exploitability == bound.match.mean_utility
     assert 0.85 * exact < bound.exploitability - error
     assert bound.exploitability <= exact + error
+
+
+def test_restricted_to_responses_it_is_a_bound_on_what_they_give_away() -> None:
+    intent = DEAL.abstraction("intent")
+    real = build_tree(DEAL, MICRO, policy=intent)
+    exact = policy_exploitability(real, NOTHING, response_infosets(real)).exploitability
+    agent = trained_agent("uniform", intent, NOTHING, argmax=False)
+    bound = best_response_bound(
+        DEAL, MICRO, agent, training_games=2000, match_games=20_000, where=intent.responses
+    )
+    error = bound.match.utility_error
+    assert bound.exploitability - error > 0
+    assert bound.exploitability <= exact + error
+    free = best_response_bound(DEAL, MICRO, agent, training_games=2000, match_games=20_000)
+    assert bound.exploitability + error < free.exploitability
+    nowhere = best_response_bound(DEAL, MICRO, agent, training_games=200, match_games=2000, where=0)
+    assert nowhere.infosets == 0
 
 
 def test_it_is_a_function_of_the_seed() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,17 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tampering import change_ledger, flip, forge_delta, forge_ledger, unordered_run
 
 from rejoinder import checkpoints, jit
-from rejoinder.actor import Actor
 from rejoinder.checkpoints import Checkpoint, RunError
 from rejoinder.config import RunConfig, make_config
-from rejoinder.ledger import RECORD, genesis, head_after
+from rejoinder.ledger import RECORD, head_after
 from rejoinder.rundir import RunDir
 from rejoinder_learner import verify as verify_module
-from rejoinder_learner.journal import Journal
 from rejoinder_learner.sequential import train
-from rejoinder_learner.state import Learner, Played
 from rejoinder_learner.verify import Problem, Verification, choose, read, verify
 
 KUHN = {"game": "kuhn", "rollouts": 2, "eval_every": 0, "games": 60, "batch": 4}
@@ -291,59 +287,10 @@ def test_a_forged_unordered_run(tmp_path: Path) -> None:
     assert (problem.part, problem.game) == ("recomputation", 33)
 
 
-def unordered_run(path: Path, config: RunConfig, old: int) -> RunDir:
-    """What workers of different speed make: games in another order, with snapshots up to `old`."""
-    run, chance = RunDir.create(path, config), random.Random(5)
-    learner, actor, journal = Learner(config), Actor(config), Journal(run, print)
-    waiting: list[int] = []
-    snapshots: dict[int, Any] = {}
-    leased = 0
-    while learner.games < config.games:
-        newest = learner.games // config.batch
-        snapshots.setdefault(newest, learner.policy())
-        end = min(config.playable_before(learner.games), config.games)
-        waiting += range(leased, end)
-        leased = max(leased, end)
-        game = waiting.pop(chance.randrange(len(waiting)))
-        version = max(0, newest - chance.randrange(old + 1))
-        delta = actor.play(game, snapshots[version])
-        learner.fold_all([Played(game, version, delta)])
-        if learner.games % config.checkpoint_every == 0:
-            journal.save(learner)
-    return run
-
-
 def seed_for(run: RunDir, sample: float, start: int) -> int:
     """A seed with which only the segment from `start` on is chosen."""
     found = read(run)
     return next(s for s in range(99) if [c.start for c in choose(found, sample, s)] == [start])
-
-
-def flip(content: bytes, place: int) -> bytes:
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-
-
-def change_ledger(run: RunDir, change: Callable[[bytes], bytes]) -> None:
-    path = run.path / "ledger.bin"
-    path.write_bytes(change(path.read_bytes()))
-
-
-def forge_ledger(run: RunDir, change: Callable[[Any], None]) -> None:
-    """Change records and chain all of them anew, as a careful forger would."""
-    records = run.ledger().copy()
-    change(records)
-    head = genesis(run.config.fingerprint)
-    for n in range(len(records)):
-        head = hashlib.sha256(head + records[n].tobytes()[:48]).digest()
-        records["head"][n] = np.frombuffer(head, np.uint8)
-    (run.path / "ledger.bin").write_bytes(records.tobytes())
-
-
-def forge_delta(run: RunDir, n: int) -> None:
-    def change(records: Any) -> None:
-        records["delta"][n, 5] ^= 1
-
-    forge_ledger(run, change)
 
 
 def forge_checkpoint(run: RunDir, games: int, change: Callable[[Checkpoint], Checkpoint]) -> None:

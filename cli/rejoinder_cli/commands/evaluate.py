@@ -45,7 +45,7 @@ def evaluate(
     opened = open_run(run, output)
     config = opened.run.config
     game = config.load_game()
-    other = searching(_opponent(opponent, opened, argmax, output), game, opponent_search)
+    other = searching(find_opponent(opponent, opened, argmax, output), game, opponent_search)
     with output.progress(f"against {other.name}", games) as update:
         result = play_match(
             game,
@@ -76,7 +76,7 @@ def _thinking(samples: int) -> str:
     return f" (search, {samples:,} samples a move)" if samples else ""
 
 
-def _opponent(name: str, opened: OpenRun, argmax: bool, output: Output) -> Agent:
+def find_opponent(name: str, opened: OpenRun, argmax: bool, output: Output) -> Agent:
     from rejoinder.evaluate.agents import opponents
 
     config = opened.run.config

@@ -36,7 +36,7 @@ _STARTS: dict[Starts, int] = {
     "agent": AGENT_STARTS,
     "opponent": OPPONENT_STARTS,
 }
-_Z_95 = 1.959963984540054
+Z_95 = 1.959963984540054
 _CHUNK = 500
 
 
@@ -152,9 +152,9 @@ def _summary(won: np.ndarray[Any, np.dtype[np.float64]]) -> MatchResult:
     games = len(won)
     wins = (won > 0).astype(float)
     rate = float(wins.mean())
-    low, high = _wilson(rate, _effective_games(wins))
+    low, high = wilson(rate, _effective_games(wins))
     pairs = won.reshape(-1, 2).mean(axis=1)
-    error = _Z_95 * float(pairs.std(ddof=1)) / math.sqrt(len(pairs)) if len(pairs) > 1 else math.inf
+    error = Z_95 * float(pairs.std(ddof=1)) / math.sqrt(len(pairs)) if len(pairs) > 1 else math.inf
     return MatchResult(
         games=games,
         wins=int(wins.sum()),
@@ -176,10 +176,10 @@ def _effective_games(wins: np.ndarray[Any, np.dtype[np.float64]]) -> float:
     return len(pairs) * rate * (1.0 - rate) / variance
 
 
-def _wilson(rate: float, n: float) -> tuple[float, float]:
+def wilson(rate: float, n: float) -> tuple[float, float]:
     """Wilson's score interval, which stays inside [0, 1] and is honest near its ends."""
-    z2 = _Z_95**2
+    z2 = Z_95**2
     centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
-    half = _Z_95 * math.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    half = Z_95 * math.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n)) / (1 + z2 / n)
     low = max(0.0, centre - half) if rate > 0.0 else 0.0  # the ends exactly, not but for rounding
     return low, min(1.0, centre + half) if rate < 1.0 else 1.0

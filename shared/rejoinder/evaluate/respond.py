@@ -9,6 +9,9 @@ The responder plays as the agent does wherever it has not learned better, so tha
 zero and not from random play; where the game has a richer abstraction it sees more than the agent.
 It may also start from another agent, and then has that one's actions: two agents with different
 actions are compared by what the same attacker wins against either.
+
+It may be restricted to decisions with certain actions, those of response phases for instance. At
+all others it plays as the agent does, so the bound tells what those decisions alone give away.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rejoinder.cfr.rollout import (
+    ANYWHERE,
     LINEAR,
     entry_dtype,
     fold,
@@ -64,12 +68,14 @@ def best_response_bound(
     training_games: int = 1_500,
     match_games: int = 20_000,
     seed: int = 1,
+    where: int = ANYWHERE,
     progress: Callable[[int], None] | None = None,
 ) -> ResponseBound:
     """Train a responder against `agent` and measure it.
 
     It begins as `begin_as`, or else as the agent itself. Without an abstraction it gets the game's
-    richest one that has the actions of whom it begins as.
+    richest one that has the actions of whom it begins as. It decides where all legal actions are
+    in the mask `where`; elsewhere it plays as the agent does.
     """
     seed %= 2**63
     begin_as = begin_as or agent
@@ -90,6 +96,7 @@ def best_response_bound(
             template,
             responder.book,
             agent.book,
+            np.uint64(where),
             states,
             streams,
             seed,

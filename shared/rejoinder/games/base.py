@@ -46,6 +46,18 @@ class Abstraction:
     responses: int = 0  # mask of the actions that exist in response phases alone
 
 
+# What a move of a response phase does.
+NO_RESPONSE, REFUSES, GIVES_CASH, GIVES_PROPERTY, YIELDS = range(5)
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """The concrete moves of response phases, as whoever counts them needs it; both by move."""
+
+    kind: np.ndarray[Any, np.dtype[np.int8]]  # NO_RESPONSE for the moves of main play
+    worth: np.ndarray[Any, np.dtype[np.int8]]  # of what is given, in units of the demand
+
+
 @dataclass(frozen=True)
 class Game:
     """Everything about one game that is not compiled."""
@@ -66,6 +78,7 @@ class Game:
     baseline: str | None = None  # name of its hand-made opponent, where it has one
     enumerable: frozenset[str] = frozenset()  # configurations whose whole tree fits in memory
     later: tuple[str, ...] = ()  # state fields that older saved games lack, where they were 0
+    responses: Responses | None = None  # None: the game has no response phases
 
     def abstraction(self, name: str) -> Abstraction:
         for candidate in self.abstractions:
@@ -73,6 +86,10 @@ class Game:
                 return candidate
         known = ", ".join(a.name for a in self.abstractions)
         raise ValueError(f"abstraction: {self.name} has no {name!r}; it has {known}")
+
+    def is_enumerable(self, rules: Rules) -> bool:
+        """Whether these are the rules of a configuration whose whole tree fits in memory."""
+        return any(self.configurations[name] == rules for name in self.enumerable)
 
     @property
     def rules_type(self) -> type[Rules]:

@@ -95,12 +95,45 @@ def baseline(state: Any, abstraction: Any, weights: Any) -> None:
     """The game's hand-made opponent: weights of the legal actions (need not sum to one)."""
 
 
+def demand(state: Any) -> Any:
+    """What the acting player is asked for in a response phase (its size); 0 outside one."""
+
+
+def hand_refusal(state: Any, player: Any, rng: Any) -> Any:
+    """Exchange a random card of a hand without a refusal for one of the deck's refusals.
+
+    A refusal is a card that ends a response phase at once. Returns whether it could be done; if
+    not, nothing has changed.
+    """
+
+
+def blank_refusals(state: Any, player: Any) -> None:
+    """Turn the refusals in a hand into cards that count as cards and do nothing."""
+
+
 @rule
 def _uniform_weights(state: Any, abstraction: Any, weights: Any) -> None:
     """Default `baseline`: no preference."""
     legal = legal_actions(state, abstraction)
     for a in range(len(weights)):
         weights[a] = np.float64((legal >> np.uint64(a)) & np.uint64(1))
+
+
+@rule
+def _no_demand(state: Any) -> Any:
+    """Default `demand`: the game has no response phases."""
+    return np.int64(0)
+
+
+@rule
+def _no_refusal(state: Any, player: Any, rng: Any) -> Any:
+    """Default `hand_refusal`: the game has no such cards."""
+    return False
+
+
+@rule
+def _nothing_to_blank(state: Any, player: Any) -> None:
+    """Default `blank_refusals`."""
 
 
 @rule
@@ -131,6 +164,9 @@ _STUBS: dict[str, Callable[..., Any] | None] = {
     "sample_outcome": None,
     "resolve_chance": None,
     "baseline": _uniform_weights,
+    "demand": _no_demand,
+    "hand_refusal": _no_refusal,
+    "blank_refusals": _nothing_to_blank,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rejoinder.games import contract
 from rejoinder.games.base import Abstraction, Clamps, Game, concrete
-from rejoinder.games.deal import abstraction, baselines, engine, race
+from rejoinder.games.deal import abstraction, baselines, engine, phases, race
 from rejoinder.games.deal.cards import (
     ABSTRACT_NAMES,
     DO_PASS,
@@ -34,6 +34,9 @@ contract.implement(
     sample_outcome=engine.sample_outcome,
     resolve_chance=engine.resolve_chance,
     baseline=baselines.risk_aware,
+    demand=phases.demand,
+    hand_refusal=phases.hand_refusal,
+    blank_refusals=phases.blank_refusals,
 )
 
 _CLAMPS = Clamps(never=1 << OTHER, passive=1 << DO_PASS | 1 << DO_YIELD | 1 << OTHER)
@@ -86,6 +89,7 @@ GAME = Game(
     baseline="risk-aware",
     enumerable=frozenset({"micro", "micro-plain", "micro-ordered"}),
     later=("response",),
+    responses=phases.RESPONSES,
 )
 
 __all__ = ["GAME", "DealRules", "DealView"]

@@ -1,0 +1,273 @@
+"""Provenance of a policy: how one infoset came to be played as it is.
+
+The ledger has a hash for every folded game, not its delta. But a delta is a pure function of the
+config, a snapshot and the game, and checkpoints are kept, so the exact past is had by playing it
+again: from the checkpoint before, game by game, each compared with the ledger. What is told of a
+game is therefore what it did in this run, or nothing is told at all.
+
+Before its first update an infoset has no row; whoever meets it plays uniformly, so that is its
+policy then. The changes by single games add up to the whole change.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rejoinder.actor import Delta
+from rejoinder.cfr.policy import AVERAGE, LATEST
+from rejoinder.checkpoints import DamagedError, RunError
+from rejoinder.games.base import Abstraction
+from rejoinder.games.queries import bits
+from rejoinder.jit import KERNEL_VERSION
+from rejoinder.ledger import first_break
+from rejoinder.rundir import RunDir
+from rejoinder_learner.replay import Replay
+
+_SHOWN = 5  # matches that a message names
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]  # by legal action
+
+
+class NotVerified(RunError):
+    """What is written of a run and what its games give are not the same."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Infoset:
+    """Which one, and what can be done there."""
+
+    key: int
+    legal: tuple[int, ...]  # numbers of its actions
+    abstraction: Abstraction
+
+    @property
+    def identifier(self) -> str:
+        return self.abstraction.identifier(self.key)
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        return tuple(self.abstraction.actions[a] for a in self.legal)
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """An infoset after so many games."""
+
+    games: int
+    visits: int
+    reach: float
+    latest: Numbers
+    average: Numbers
+    regret: Numbers  # means, as policies are told elsewhere
+    regret_sum: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """One update: a decision of a training game at the infoset."""
+
+    number: int  # of the game's decisions, from 0
+    reach: float
+    regret: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Mover:
+    """What one game did to the infoset."""
+
+    game: int
+    folded: int  # games folded before it; by index it is the same number
+    version: int  # of the snapshot it was played with
+    decisions: list[Decision]
+    before: Standing
+    after: Standing
+
+    @property
+    def moved(self) -> float:
+        """Total variation between the average policies before and after."""
+        return total_variation(self.before.average, self.after.average)
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """An infoset through a range of folded games."""
+
+    games: range
+    replayed: range  # the games that were played again for it, each as in the ledger
+    before: Standing
+    after: Standing
+    movers: list[Mover]  # every game that met it, in the order of folding
+
+    @property
+    def moved(self) -> float:
+        """The length of the way that the average policy went."""
+        return sum(mover.moved for mover in self.movers)
+
+    def top(self, number: int) -> list[Mover]:
+        """The games that moved it most."""
+        return sorted(self.movers, key=lambda mover: -mover.moved)[:number]
+
+
+def find_infoset(wanted: str, rows: Any, abstraction: Abstraction) -> Infoset:
+    """By identifier, by key (hexadecimal), or by what only one of them begins with."""
+    keys = [int(key) for key in rows["key"]]
+    names = {key: (abstraction.identifier(key), f"{key:016x}") for key in keys}
+    text = wanted.strip()
+    found = [key for key in keys if text in names[key] or text.lower() == f"{key:x}"]
+    if not found:
+        found = [key for key in keys if text and _begins(names[key], text)]
+    if len(found) != 1:
+        raise ValueError(_which(wanted, names, found))
+    legal = rows["legal"][keys.index(found[0])]
+    return Infoset(found[0], tuple(bits(legal)), abstraction)
+
+
+def _begins(names: tuple[str, str], text: str) -> bool:
+    """An identifier may be given from its last part on: that is what tells it from others."""
+    identifier, key = names
+    return any(name.startswith(text) for name in (identifier, identifier.split("@")[-1], key))
+
+
+def _which(wanted: str, names: dict[int, tuple[str, str]], found: list[int]) -> str:
+    if found:
+        some = ", ".join(names[key][0] for key in found[:_SHOWN])
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        return f"INFOSET: {wanted!r} could be {some}{more}; give more of it"
+    by_name = {name: pair[0] for pair in names.values() for name in (*pair, pair[0].split("@")[-1])}
+    near = difflib.get_close_matches(wanted, by_name, n=_SHOWN, cutoff=0.5)
+    close = ", ".join(dict.fromkeys(by_name[name] for name in near))
+    hint = f"; near are {close}" if close else f"; it has met {len(names):,} others"
+    return f"INFOSET: the run has met no infoset {wanted!r}{hint}"
+
+
+def history(
+    run: RunDir, infoset: Infoset, report: Callable[[str], None] = lambda _: None
+) -> list[Standing]:
+    """How it stands in each checkpoint that is kept; `report` hears of damaged ones."""
+    points = []
+    for games in run.checkpoint_games():
+        try:
+            rows = run.checkpoint(games).rows
+        except DamagedError as error:
+            report(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
+        else:
+            places = np.flatnonzero(rows["key"] == np.uint64(infoset.key))
+            points.append(_standing(infoset, games, rows[places[0]] if len(places) else None))
+    return points
+
+
+def follow(
+    run: RunDir,
+    infoset: Infoset,
+    games: range,
+    on_game: Callable[[int], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
+) -> Followed:
+    """Play games again, by their place in the ledger, and watch what they do to the infoset.
+
+    It begins at the newest checkpoint before them; in unordered mode at the first game, since only
+    then every snapshot that games were played with is at hand.
+    """
+    records = run.ledger()
+    _check_ledger(run, records, games.stop)
+    in_order = run.config.order == "index"
+    checkpoint = run.supported_checkpoint(report, most=games.start if in_order else 0)
+    replayed = range(checkpoint.games if checkpoint else 0, games.stop)
+    replay = Replay(run.config, records, [replayed])
+    replay.begin(checkpoint)
+    seen = _Seen(infoset, replay)
+    before, movers = seen.standing(), []
+    on_game(0)
+    for n in replayed:
+        if n == games.start:
+            before = seen.standing()
+        played = replay.play(n)
+        if played is None:
+            raise NotVerified(
+                f"the ledger of {run.path} asks for a snapshot that never was, at {n:,}"
+            )
+        if not replay.is_as_recorded(n, played):
+            raise NotVerified(_differs(run, n, played.game))
+        decisions = _decisions(infoset, played.delta)
+        was = seen.standing() if decisions else before
+        replay.fold(played)
+        if decisions and n >= games.start:
+            now = seen.standing()
+            movers.append(Mover(played.game, n, played.version, decisions, was, now))
+        on_game(n + 1 - replayed.start)
+    after = seen.standing()
+    return Followed(games, replayed, after if not games else before, after, movers)
+
+
+def total_variation(a: Numbers, b: Numbers) -> float:
+    return float(np.abs(a - b).sum()) / 2
+
+
+def _check_ledger(run: RunDir, records: Any, games: int) -> None:
+    if games > len(records):
+        raise NotVerified(f"the ledger of {run.path} ends at game {len(records):,}, not {games:,}")
+    broken = first_break(records[:games], run.config.fingerprint)
+    if broken is not None:
+        raise NotVerified(
+            f"the ledger of {run.path} is damaged: its record {broken:,} does not follow from the "
+            "one before (`rejoinder verify` tells more)"
+        )
+
+
+def _differs(run: RunDir, n: int, game: int) -> str:
+    others = {str(s.get("kernel")) for s in run.sessions()} - {KERNEL_VERSION}
+    why = f"; it was made by kernels {', '.join(sorted(others))}, not these" if others else ""
+    place = "" if game == n else f", number {n:,} of those folded,"
+    return f"{run.path}: playing game {game:,}{place} gives another delta than the ledger's{why}"
+
+
+def _decisions(infoset: Infoset, delta: Delta) -> list[Decision]:
+    """A game's updates of the infoset."""
+    legal = list(infoset.legal)
+    return [
+        Decision(int(k), float(delta["reach"][k]), delta["regret"][k, legal].copy())
+        for k in np.flatnonzero(delta["key"] == np.uint64(infoset.key))
+    ]
+
+
+class _Seen:
+    """An infoset in the learner's table; rows keep their place for ever."""
+
+    def __init__(self, infoset: Infoset, replay: Replay) -> None:
+        self._infoset, self._replay = infoset, replay
+        self._row: int | None = None
+        self._looked_at = 0  # rows that are not it
+
+    def standing(self) -> Standing:
+        rows = self._replay.learner.rows
+        if self._row is None:
+            key = np.uint64(self._infoset.key)
+            places = np.flatnonzero(rows["key"][self._looked_at :] == key)
+            self._row = self._looked_at + int(places[0]) if len(places) else None
+            self._looked_at = len(rows)
+        games = self._replay.learner.games
+        return _standing(self._infoset, games, None if self._row is None else rows[self._row])
+
+
+def _standing(infoset: Infoset, games: int, row: Any | None) -> Standing:
+    legal: Sequence[int] = list(infoset.legal)
+    if row is None:
+        nothing, uniform = np.zeros(len(legal)), np.full(len(legal), 1 / len(legal))
+        return Standing(games, 0, 0.0, uniform, uniform, nothing, nothing)
+    count = np.where(row["count"] > 0, row["count"], 1.0)
+    return Standing(
+        games=games,
+        visits=int(row["updates"]),
+        reach=float(row["reach"]),
+        latest=row["policy"][LATEST, legal],
+        average=row["policy"][AVERAGE, legal],
+        regret=(row["regret"] / count)[legal],
+        regret_sum=row["regret"][legal],
+    )
