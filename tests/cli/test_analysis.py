@@ -11,7 +11,7 @@ import pytest
 from command import refused, run, run_json
 
 from rejoinder_cli.output import Output
-from rejoinder_cli.response_section import response_section
+from rejoinder_cli.report.responses import response_section
 from rejoinder_cli.runs import open_run
 
 

@@ -29,7 +29,7 @@ COLOURS = (  # each is readable on white and on black
 )
 SCALES = Literal["number", "share", "log"]
 
-_INK = "#010203"  # stands for the page's text colour until the chart is in the page
+INK = "#010203"  # stands for the page's text colour until the chart is in the page
 _DASHES = (0, (4, 2.5))
 _FEW = 3  # points, of which a line alone would hardly be seen
 _SIZES = {1: (5.8, 3.5), 2: (5.8, 3.7)}  # of a panel, in inches, by the number of panels
@@ -104,7 +104,7 @@ def as_png(chart: Chart) -> bytes:
     panels, (width, height) = chart.panels, _size(chart)
     columns = min(len(panels), 2 if len(panels) < 5 else 3)
     rows = -(-len(panels) // columns)
-    with matplotlib.rc_context(_style("#1b1f24", chart.name)):
+    with matplotlib.rc_context(style("#1b1f24", chart.name)):
         figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
         figure.suptitle(chart.title, fontsize=12, fontweight="bold")
         for k, panel in enumerate(panels):
@@ -122,15 +122,15 @@ def _size(chart: Chart) -> tuple[float, float]:
 
 def _svg(chart: Chart, panel: str, size: tuple[float, float]) -> str:
     name = f"{chart.name}-{panel}" if panel else chart.name
-    with matplotlib.rc_context(_style(_INK, name)):
+    with matplotlib.rc_context(style(INK, name)):
         figure = Figure(figsize=size, layout="constrained")
-        _draw(figure.add_subplot(), chart, panel, _INK)
+        _draw(figure.add_subplot(), chart, panel, INK)
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
-    return _inline(written.getvalue(), name, f"{chart.title}{': ' if panel else ''}{panel}")
+    return inline(written.getvalue(), name, f"{chart.title}{': ' if panel else ''}{panel}")
 
 
-def _inline(svg: str, name: str, title: str) -> str:
+def inline(svg: str, name: str, title: str) -> str:
     """An SVG document as a part of the page: its own identifiers, the page's text colour."""
     prefix = re.sub(r"\W+", "-", name.lower())
     svg = svg[svg.index("<svg") :]
@@ -138,10 +138,10 @@ def _inline(svg: str, name: str, title: str) -> str:
     svg = re.sub(r'(href="|url\()#', rf"\1#{prefix}-", svg)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = svg.replace("<svg ", f"<svg role='img' aria-label='{html.escape(title)}' ", 1)
-    return svg.replace(_INK, "currentColor")
+    return svg.replace(INK, "currentColor")
 
 
-def _style(ink: str, salt: str) -> dict[Any, Any]:
+def style(ink: str, salt: str) -> dict[Any, Any]:
     return {
         "svg.fonttype": "none",
         "svg.hashsalt": salt,

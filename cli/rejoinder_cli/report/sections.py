@@ -28,6 +28,7 @@ from rejoinder_cli.report.claims import PAPER_GAMES, Judgement, is_experiment, j
 from rejoinder_cli.report.compare import Meeting, Sides, matrix
 from rejoinder_cli.report.figures import as_in_the_paper, charts
 from rejoinder_cli.report.markup import section, table, text, tile
+from rejoinder_cli.report.responses import response_section
 from rejoinder_cli.report.results import comparison, facts
 from rejoinder_cli.report.subject import Subject
 from rejoinder_cli.runs import OpenRun
@@ -259,7 +260,7 @@ SECTIONS: list[Callable[[Report], str | None]] = [
     *(notice, summary, claims, figures, head_to_head, outlook, run_sections, results),
     *(configuration, provenance),
 ]
-RUN_SECTIONS: list[Callable[[OpenRun], str | None]] = []
+RUN_SECTIONS: list[Callable[[OpenRun], str | None]] = [response_section]
 
 
 def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import html
 import io
-import re
-from collections.abc import Iterable, Sequence
-from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -24,10 +21,11 @@ from rejoinder_cli.commands.analyse import (
     plain,
     signed,
 )
+from rejoinder_cli.report.chart import INK, inline, style
+from rejoinder_cli.report.markup import section, table
 from rejoinder_cli.runs import OpenRun
 
 _GAMES, _TRAINING_GAMES, _SEED = 4_000, 300, 1
-_INK = "#010203"  # stands for the page's text colour until the figure is in the page
 _COLOURS = ("#8b5cf6", "#ec4899", "#10b981", "#f59e0b", "#ef4444", "#64748b")  # by outcome
 _CAPTION = "How response phases end, by the rent that is charged; above the bars their number."
 
@@ -57,7 +55,7 @@ def response_section(opened: OpenRun) -> str | None:
         _roles(found),
         _worth(found),
     ]
-    return f"<section><h2>Response phases</h2>{''.join(parts)}</section>"
+    return section("Response phases", "".join(parts))
 
 
 def _outcomes(charges: PhaseFigures) -> str:
@@ -66,7 +64,7 @@ def _outcomes(charges: PhaseFigures) -> str:
         for part in charges.outcomes
     ]
     rows.append(("all", f"{charges.phases:,}", "", signed(charges.utility)))
-    return _table(("how it ended", "phases", "share", "what the charger wins"), rows)
+    return table(("how it ended", "phases", "share", "what the charger wins"), rows)
 
 
 def _means(charges: PhaseFigures) -> str:
@@ -77,7 +75,7 @@ def _means(charges: PhaseFigures) -> str:
         ("paid too much", plain(charges.overpaid)),
         ("decisions of the responder", plain(charges.cards)),
     ]
-    return _table(("mean of a phase", ""), rows)
+    return table(("mean of a phase", ""), rows)
 
 
 def _roles(found: Analysis) -> str:
@@ -91,7 +89,7 @@ def _roles(found: Analysis) -> str:
         ("decisions a game", plain(first.decisions), plain(second.decisions)),
         ("value to who decides", signed(first.value), signed(second.value)),
     ]
-    return _table(("by role", "initiator (main play)", "responder"), rows)
+    return table(("by role", "initiator (main play)", "responder"), rows)
 
 
 def _worth(found: Analysis) -> str:
@@ -107,43 +105,16 @@ def _worth(found: Analysis) -> str:
     return "".join(f"<p>{html.escape(text)}</p>" for text in told)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in head)
-    body = "".join(
-        f"<tr><th scope=row>{html.escape(name)}</th>"
-        + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
-        + "</tr>"
-        for name, *cells in rows
-    )
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-
-
 def _figure(charges: PhaseFigures) -> str:
     """Inline SVG in the page's text colour."""
-    settings: dict[Any, Any] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "response phases",
-        "font.family": "sans-serif",
-        "font.size": 10,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "legend.frameon": False,
-    }
-    inked = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
-    with matplotlib.rc_context(settings | dict.fromkeys(inked, _INK)):
+    name = "responses"
+    with matplotlib.rc_context(style(INK, name)):
         figure = Figure(figsize=(7.2, 3.6), layout="constrained")
         _draw(figure.add_subplot(), charges)
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
-    svg = written.getvalue()
-    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
-    svg = re.sub(r'\bid="', 'id="responses-', svg)
-    svg = re.sub(r'(href="|url\()#', r"\1#responses-", svg)
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    return (
-        f"<figure aria-label='How response phases end'>{svg}"
-        f"<figcaption>{html.escape(_CAPTION)}</figcaption></figure>"
-    )
+    svg = inline(written.getvalue(), name, "How response phases end")
+    return f"<figure>{svg}<figcaption>{html.escape(_CAPTION)}</figcaption></figure>"
 
 
 def _draw(axes: Axes, charges: PhaseFigures) -> None:
