@@ -289,6 +289,27 @@ def test_advice_rules_and_the_agents_decisions(page: Page) -> None:
     expect(page.locator("#side-body")).not_to_contain_text("stays hidden")
 
 
+def test_an_agent_that_thinks_ahead_says_so_and_values_moves(page: Page) -> None:
+    page.goto("/")
+    page.click("#new-game")
+    page.select_option("#game", "deal")
+    page.select_option("#opponent", "run:paper")
+    page.check("input[name=style][value=search]")
+    page.click("#begin")
+    page.wait_for_selector(PLAYABLE)
+    assert game_of(page)["search"] == 2000
+    expect(page.locator(".page-head .lede")).to_contain_text(
+        "thinking ahead (2,000 samples a move)"
+    )
+    page.click("#tab-advice")
+    values = page.locator("#side-body .bars__value")
+    expect(values).to_have_count(len(game_of(page)["legal"]))
+    assert all(re.fullmatch(r"[+−]?\d\.\d\d", text) for text in values.all_inner_texts())
+    expect(page.locator("#side-body .bars__note")).to_have_text(["best"])
+    page.click("#tab-history")
+    click_move(page, "pass")
+
+
 def test_a_random_opponent_has_no_advice(page: Page) -> None:
     page.goto("/")
     new_game(page, opponent="baseline:random")
