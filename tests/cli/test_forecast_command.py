@@ -32,7 +32,7 @@ def test_a_forecast_in_words() -> None:
     assert told.seconds == pytest.approx(20, rel=0.1)
     assert told.text().startswith("MER 0.0125 is expected after ")
     assert " s from now" in told.text()
-    assert "it was 0.0150, inside" in told.backtest_text()
+    assert "after 1,000 games it would be 0.0150 (" in told.backtest_text()
 
     never = tell(records(0.01), Target(MER, 0.005), status)
     assert "is not expected, however long it trains: the fitted curve levels off at" in never.text()
