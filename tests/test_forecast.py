@@ -22,7 +22,7 @@ from rejoinder.forecast import (
     win_rate_series,
 )
 
-GAMES = np.arange(1, 41) * 50.0
+GAMES: Any = np.arange(1, 41) * 50.0
 
 
 def curve(level: float, scale: float, power: float, games: Any = GAMES) -> Any:
@@ -34,7 +34,7 @@ def falling(values: Any, games: Any = GAMES) -> Series:
 
 
 def when(target: float, level: float, scale: float, power: float) -> float:
-    return 50 * ((target - level) / scale) ** (-1 / power)
+    return float(50 * ((target - level) / scale) ** (-1 / power))
 
 
 @pytest.mark.parametrize(("power", "target"), [(0.5, 0.04), (0.7, 0.02), (1.0, 0.015)])
@@ -106,7 +106,7 @@ def test_more_noise_is_said_to_be_less_sure() -> None:
 def test_any_figures_give_an_answer_in_order_and_always_the_same(
     values: list[float], target: float, rises: bool
 ) -> None:
-    games = 50.0 * np.arange(1, len(values) + 1)
+    games: Any = 50.0 * np.arange(1, len(values) + 1)
     series = Series("x", games, np.array(values), games, -1 if rises else 1, 0.0, 1.0)
     found = forecast(series, target)
     assert found.low <= found.games <= found.high
@@ -161,7 +161,7 @@ def test_few_evaluations() -> None:
 def test_series_of_a_runs_metrics() -> None:
     rate = {"win_rate": 0.8, "low": 0.7, "high": 0.9}
     surer = {"win_rate": 0.9, "low": 0.89, "high": 0.91}
-    records = [
+    records: list[dict[str, Any]] = [
         {"games": 50, "mer": 0.2, "win_rates": {"random": rate}},
         {"games": 100, "mer": 0.1},
         {"games": 150, "win_rates": {"random": surer}},

@@ -10,6 +10,8 @@ import pytest
 from command import refused, run, run_json
 
 from rejoinder_cli.forecasts import MER, Target, tell
+from rejoinder_cli.live import live_status
+from rejoinder_cli.output import Output
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def test_a_forecast_in_words() -> None:
     assert told.seconds == pytest.approx(20, rel=0.1)
     assert told.text().startswith("MER 0.0125 is expected after ")
     assert " s from now" in told.text()
-    assert "it was 0.0150, inside" in told.backtest_text()
+    assert "after 1,000 games it would be 0.0150 (" in told.backtest_text()
 
     never = tell(records(0.01), Target(MER, 0.005), status)
     assert "is not expected, however long it trains: the fitted curve levels off at" in never.text()
@@ -67,6 +69,23 @@ def test_status_shows_it(kuhn: Path) -> None:
     shown = run("status", kuhn, "--forecast", "mer=0.001").stdout
     assert "MER 0.001 is " in shown
     assert "finished" in run("status", kuhn).stdout
+
+
+def test_the_line_of_training_under_way_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+    status = {
+        "games": 10,
+        "target": 20,
+        "games_per_second": 5.0,
+        "seconds_left": 2.0,
+        "mer": 0.1,
+        "win_rates": {},
+        "infosets": 3,
+        "workers": {"a": {}},
+        "state": "training",
+    }
+    with live_status(Output(as_json=False), "run", lambda now: f"at {now['games']}") as show:
+        show(status)
+    assert capsys.readouterr().out.strip().endswith("1 worker, training; at 10")
 
 
 def test_bad_input(kuhn: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import struct
@@ -237,9 +238,8 @@ def test_leduc(tmp_path: Path) -> None:
 def test_a_bound_where_the_game_is_too_large(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rejoinder_cli.report import subject
 
-    few = {"bound_training": 20, "bound_games": 200}
-    original = subject.Effort
-    monkeypatch.setattr(subject, "Effort", lambda *a, **kw: original(*a, **kw, **few))
+    quick = functools.partial(subject.Effort, bound_training=20, bound_games=200)
+    monkeypatch.setattr(subject, "Effort", quick)
     page = Page(run_json("report", runs / "intent", "--exploitability", *FEW)["report"])
     rows = page.figures["exploitability"]
     assert [row["games"] for row in rows] == ["25", "50", "75", "100"]
