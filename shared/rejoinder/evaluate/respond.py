@@ -3,7 +3,8 @@
 Whatever it wins per game, a true best response wins at least as much, so its mean utility is a
 lower bound on the agent's exploitability (starts and seats alternate, so the value of the game
 itself is zero for a symmetric game, and is subtracted by averaging over both seats for any other).
-The bound holds whatever the training did: it is measured by a match with deals of its own.
+The bound holds whatever the training did: it is measured by a match with deals of its own. (Below
+zero it says nothing: the training was too short to find anything.)
 
 The responder plays as the agent does wherever it has not learned better, so that it starts from
 zero and not from random play; where the game has a richer abstraction it sees more than the agent.
@@ -33,14 +34,17 @@ from rejoinder.cfr.rollout import (
 from rejoinder.cfr.table import Table, new_table, table_of, with_room
 from rejoinder.evaluate.agents import Agent, trained_agent
 from rejoinder.evaluate.match import MatchResult, play_match
-from rejoinder.games.base import Abstraction, Game, Rules
+from rejoinder.games.base import Abstraction, Game, Rules, States
 from rejoinder.rng import STREAM
 
 _BATCH = 20  # games between two policies of the responder
 _ROLLOUTS = 40
 _EPSILON = 0.1
-_COMMON_LUCK = False
-_ENOUGH_UPDATES = 10  # of an infoset, before the responder trusts what it learned there
+_COMMON_LUCK = True
+# Updates of an infoset before the responder trusts what it learned there: the fewest while it
+# learns, in the end those that win most in a match of their own.
+_ENOUGH_UPDATES = (10, 30, 100, 300)
+_CHOICE_GAMES = 4_000
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,8 @@ def best_response_bound(
         fold(table, entries[:decisions], 1.0, LINEAR, nobody, nobody, touched)
         if progress:
             progress(g + 1)
-    responder = _responder(table, abstraction, begin_as)
+    cautious = [_responder(table, abstraction, begin_as, enough) for enough in _ENOUGH_UPDATES]
+    responder = max(cautious, key=lambda r: _wins(game, template, r, agent, seed + 2))
     match = play_match(game, template, responder, agent, games=match_games, seed=seed + 1)
     return ResponseBound(
         match, int(responder.book.policy.size[0]), abstraction.name, training_games
@@ -123,9 +128,15 @@ def _richest(game: Game, agent: Agent) -> Abstraction:
     return [candidate for candidate in game.abstractions if candidate.actions == actions][-1]
 
 
-def _responder(table: Table, abstraction: Abstraction, begin_as: Agent) -> Agent:
+def _wins(game: Game, template: States, responder: Agent, agent: Agent, seed: int) -> float:
+    return play_match(game, template, responder, agent, games=_CHOICE_GAMES, seed=seed).mean_utility
+
+
+def _responder(
+    table: Table, abstraction: Abstraction, begin_as: Agent, enough: int = _ENOUGH_UPDATES[0]
+) -> Agent:
     """Deviates from whom it began as where it has seen enough to know better."""
     known = table.rows[: table.size[0]]
-    known = known[known["updates"] >= _ENOUGH_UPDATES]
+    known = known[known["updates"] >= enough]
     policy = policies(table_of(known))
     return trained_agent("best response", abstraction, policy, argmax=True, fallback=begin_as)
