@@ -14,7 +14,6 @@ from rejoinder_cli import response_section
 from rejoinder_cli.output import Output
 from rejoinder_cli.runs import open_run
 
-
 FEW = ("--games", "50", "--training-games", "5")
 
 
