@@ -11,13 +11,15 @@ import pytest
 from command import refused, run, run_json
 
 from rejoinder_cli.output import Output
-from rejoinder_cli.report.responses import response_section
+from rejoinder_cli.report import responses
 from rejoinder_cli.runs import open_run
+
+FEW = ("--games", "50", "--training-games", "5")
 
 
 @pytest.fixture(scope="module")
-def micro(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(tmp_path_factory.mktemp("runs") / "micro", "micro")
+def deal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("runs") / "deal", "paper", games=20)
 
 
 @pytest.fixture(scope="module")
@@ -25,43 +27,47 @@ def kuhn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("runs") / "kuhn", "kuhn")
 
 
-def trained(path: Path, config: str) -> Path:
-    settings = ("checkpoint_every=50", "rollouts=2", "eval_every=0")
+def trained(path: Path, config: str, games: int = 100) -> Path:
+    settings = ("checkpoint_every=50", "rollouts=2", "eval_every=0", f"games={games}")
     words = [word for setting in settings for word in ("--set", setting)]
-    run_json("train", config, *("--mode", "sequential", "--games", "100", "--run", path), *words)
+    run_json("train", config, "--mode", "sequential", "--run", path, *words)
     return path
 
 
-def test_an_analysis_is_told_in_tables_and_in_json(micro: Path) -> None:
-    told = run_json("analyse", micro, "--games", "200")
-    assert (told["games"], told["opponent"], told["seed"]) == (200, "itself", 1)
-    assert told["exploitability"]["method"] == "exact"
-    shown = run("analyse", micro, "--games", "200")
+def test_an_analysis_is_told_in_tables_and_in_json(deal: Path) -> None:
+    told = run_json("analyse", deal, *FEW)
+    assert (told["games"], told["opponent"], told["seed"]) == (50, "itself", 1)
+    assert told["exploitability"]["method"] == "lower bound"
+    assert told["digest"] == run_json("digest", deal)["digest"]
+    shown = run("analyse", deal, *FEW)
     assert shown.exit_code == 0
     for words in ("cancelled at once", "yielded", "initiator", "a Just Say No in the first hand"):
         assert words in shown.stdout
-    phases = told["charges"]["either"]["phases"]
-    assert f"{phases:,}" in shown.stdout
-    assert "(exact)" in shown.stdout
+    assert f"{told['charges']['either']['phases']:,}" in shown.stdout
+    assert "exploitability by responses alone: at least" in shown.stdout
+    assert run_json("analyse", deal, *FEW) == told
+    assert run_json("analyse", deal, *FEW, "--seed", "4") != told
 
 
-def test_it_is_a_function_of_run_games_and_seed(micro: Path) -> None:
-    first = run_json("analyse", micro, "--games", "50", "--seed", "3")
-    assert run_json("analyse", micro, "--games", "50", "--seed", "3") == first
-    assert run_json("analyse", micro, "--games", "50", "--seed", "4") != first
+def test_where_the_game_can_be_enumerated_it_is_exact(tmp_path: Path) -> None:
+    micro = trained(tmp_path / "micro", "micro", games=20)
+    told = run_json("analyse", micro, "--games", "20")["exploitability"]
+    assert told["method"] == "exact"
+    assert told["whole"] == pytest.approx(run_json("exploit", micro)["exploitability"])
+    assert -1e-12 <= told["by_responses"]["value"] <= told["whole"]
 
 
-def test_against_a_baseline_both_sides_are_told(micro: Path) -> None:
-    told = run_json("analyse", micro, "--games", "50", "--opponent", "risk-aware")
+def test_against_a_baseline_both_sides_are_told(deal: Path) -> None:
+    told = run_json("analyse", deal, *FEW, "--opponent", "risk-aware")
     assert told["opponent"] == "risk-aware"
     assert set(told["charges"]) == {"agent", "opponent"}
 
 
-def test_what_cannot_be_analysed_is_refused(micro: Path, kuhn: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_analysed_is_refused(deal: Path, kuhn: Path, tmp_path: Path) -> None:
     assert "kuhn: this game has no response phases" in refused("analyse", kuhn)
     assert "no run at" in refused("analyse", tmp_path / "none")
-    assert "--opponent" in refused("analyse", micro, "--opponent", "nobody")
-    assert "--games" in refused("analyse", micro, "--games", "1")
+    assert "--opponent" in refused("analyse", deal, "--opponent", "nobody")
+    assert "--games" in refused("analyse", deal, "--games", "1")
 
 
 def infoset(kuhn: Path) -> str:
@@ -115,12 +121,16 @@ def test_a_changed_ledger_ends_it_with_another_code(kuhn: Path, tmp_path: Path) 
 
 
 def section(path: Path) -> str | None:
-    return response_section(open_run(path, Output(False)))
+    return responses.response_section(open_run(path, Output(False)))
 
 
-def test_the_reports_section_stands_alone_and_stays_the_same(micro: Path, kuhn: Path) -> None:
+def test_the_reports_section_stands_alone_and_stays_the_same(
+    deal: Path, kuhn: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(responses, "_GAMES", 50)
+    monkeypatch.setattr(responses, "_TRAINING_GAMES", 5)
     assert section(kuhn) is None
-    made = section(micro)
+    made = section(deal)
     assert made is not None
     assert made.startswith("<section><h2>Response phases</h2>")
     assert made.endswith("</section>")
@@ -130,12 +140,13 @@ def test_the_reports_section_stands_alone_and_stays_the_same(micro: Path, kuhn: 
     assert "http" not in made.replace("http://www.w3.org", "")
     for words in ("cancelled at once", "responder", "A Just Say No", "Exploitability by responses"):
         assert words in made
-    assert section(micro) == made
+    assert section(deal) == made
 
 
-def test_json_has_no_numbers_that_json_does_not_know(micro: Path) -> None:
+def test_json_has_no_numbers_that_json_does_not_know(deal: Path) -> None:
     def no_constant(name: str) -> Any:
         raise AssertionError(name)
 
-    answer = run("analyse", micro, "--games", "2", "--json").stdout.splitlines()[-1]
+    words = ("--games", "2", "--training-games", "1", "--json")
+    answer = run("analyse", deal, *words).stdout.splitlines()[-1]
     json.loads(answer, parse_constant=no_constant)

@@ -42,8 +42,13 @@ def analysis(config: RunConfig = MICRO, **how: Any) -> Analysis:
     return analyse(game, config.rules, agent_of(config), rows_of(config), **settings)
 
 
+@cache
+def usual() -> Analysis:
+    return analysis()
+
+
 def test_the_two_roles_are_all_of_the_table() -> None:
-    found, rows = analysis(), rows_of(MICRO)
+    found, rows = usual(), rows_of(MICRO)
     roles = list(found.roles.values())
     assert sum(role.infosets for role in roles) == len(rows)
     assert sum(role.updates for role in roles) == rows["updates"].sum()
@@ -53,7 +58,7 @@ def test_the_two_roles_are_all_of_the_table() -> None:
 
 
 def test_entropy_and_positive_regret_by_hand() -> None:
-    found, rows = analysis(), rows_of(MICRO)
+    found, rows = usual(), rows_of(MICRO)
     responses = MICRO.load_abstraction().responses
     for role, is_response in (("initiator", False), ("responder", True)):
         entropies, regrets, weights, choices = [], [], [], []
@@ -96,7 +101,7 @@ def test_against_another_the_charges_of_each_are_told_apart() -> None:
 
 
 def test_exploitability_is_exact_where_the_game_can_be_enumerated() -> None:
-    found = analysis().exploitability
+    found = usual().exploitability
     assert found is not None
     assert found.method == "exact"
     tree = build_tree(MICRO.load_game(), MICRO.rules, policy=MICRO.load_abstraction())
@@ -108,9 +113,10 @@ def test_exploitability_is_exact_where_the_game_can_be_enumerated() -> None:
 
 
 def test_it_is_a_function_of_the_policy_games_and_seed() -> None:
-    assert analysis() == analysis()
-    assert analysis() != analysis(seed=2)
-    assert Analysis.model_validate_json(analysis().model_dump_json()) == analysis()
+    assert analysis() == usual()
+    assert Analysis.model_validate_json(usual().model_dump_json()) == usual()
+    short = load_config("paper", {"games": 5, "rollouts": 1})
+    assert analysis(short, games=20) != analysis(short, games=20, seed=2)
 
 
 def test_elsewhere_it_is_a_bound_if_it_is_asked_for() -> None:
