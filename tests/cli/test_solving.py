@@ -72,15 +72,15 @@ def test_exploit_is_a_bound_elsewhere(tmp_path: Path) -> None:
 
 
 def test_exploit_can_begin_as_another_run(tmp_path: Path) -> None:
-    run_json("train", "tiny", "--games", "1", "--run", tmp_path / "tiny")
-    arguments = ("--games", "1", "--set", "abstraction=race", "--set", "eval_every=0")
-    run_json("train", "tiny", *arguments, "--run", tmp_path / "race")
+    one = ("--games", "1", "--mode", "sequential")
+    run_json("train", "tiny", *one, "--run", tmp_path / "tiny")
+    run_json("train", "tiny", *one, "--set", "abstraction=race", "--run", tmp_path / "race")
+    run_json("train", "kuhn", *one, "--run", tmp_path / "kuhn")
     few = ("--training-games", "20", "--games", "200")
     found = run_json("exploit", tmp_path / "tiny", "--begin-as", tmp_path / "race", *few)
     assert (found["abstraction"], found["begin_as"]) == ("race", str(tmp_path / "race"))
     itself = run_json("exploit", tmp_path / "tiny", *few)
     assert (itself["abstraction"], itself["begin_as"]) == ("progress", None)
-    run_json("train", "kuhn", "--games", "1", "--run", tmp_path / "kuhn")
     said = refused("exploit", tmp_path / "tiny", "--begin-as", tmp_path / "kuhn")
     assert "--begin-as" in said
     assert "plays kuhn, not deal" in said
