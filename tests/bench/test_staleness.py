@@ -190,8 +190,11 @@ def test_measured_and_predicted_are_told_apart(
         assert many["bottleneck"] in ("window", "workers")
         assert many["predicted"] > one["predicted"] or cell["window"] < 3
     assert {(timing.config.lag, timing.workers) for timing in no_clock} == {(0, 1), (1, 1)}
-    alone = study(small_grid(predict=False, workers=[1]), tmp_path / "alone")
+    alone = study(small_grid(predict=False, workers=[1]), tmp_path)
     assert {cell["speed"]["1"]["predicted"] for cell in alone["cells"]} == {None}
+    untimed = study(small_grid(measure=False, workers=[1]), tmp_path)
+    assert {cell["speed"]["1"]["measured"] for cell in untimed["cells"]} == {None}
+    assert untimed["others"] is None
 
 
 def test_speeds_are_kept_until_they_are_asked_for_again(

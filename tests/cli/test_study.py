@@ -14,7 +14,8 @@ from command import refused, run, run_json
 from runtime import eventually
 
 SMALL = ("study", "staleness", "kuhn", "--quick", "--games", "30", "--batches", "5,1")
-UNTIMED = ("--workers", "4096")  # nobody has so many cores, and quick ones are not predicted
+SPEED = ("measured", "others", "predicted", "bottleneck")
+UNTIMED = ("--no-timing",)
 
 
 def test_the_studies_are_listed() -> None:
@@ -37,6 +38,7 @@ def test_a_small_study_leaves_table_file_and_picture(tmp_path: Path) -> None:
         *((1, 0), (1, 1), (5, 0), (5, 1))
     ]
     assert again["seeds"] == [1, 2]
+    assert again["cells"][0]["speed"] == {"1": dict.fromkeys(SPEED)}
     kept = json.loads((out / "staleness.json").read_text())
     assert kept == {name: value for name, value in again.items() if name != "files"}
 

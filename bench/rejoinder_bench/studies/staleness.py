@@ -57,7 +57,8 @@ class Grid:
     seeds: tuple[int, ...]
     workers: tuple[int, ...]
     tests: int  # games against each baseline at the end
-    predict: bool = True  # False: only what can be measured, because costs take half a minute
+    predict: bool = True  # speeds; False: because the costs that this needs take half a minute
+    measure: bool = True  # speeds; False: because others use this machine
 
     @property
     def reference(self) -> Cell | None:
@@ -92,7 +93,7 @@ def make_grid(
     workers: Iterable[int],
     evaluations: tuple[int, int],  # on the way: how many, and the games of each
     tests: int,
-    predict: bool = True,
+    **speeds: bool,
 ) -> Grid:
     """A grid of all pairs, each of which the config must allow."""
     config = load_config(source, changed)
@@ -113,7 +114,7 @@ def make_grid(
         seeds=tuple(range(config.seed, last + 1)),
         workers=tuple(workers),
         tests=tests,
-        predict=predict,
+        **speeds,
     )
 
 
@@ -153,7 +154,7 @@ def _time(
         throughput.Timing(grid.timed(cell), workers)
         for workers in grid.workers
         for cell in grid.cells
-        if throughput.fits_here(workers) and cell.lag in lags
+        if grid.measure and throughput.fits_here(workers) and cell.lag in lags
     ]
     with progress("timing", len(wanted), "runs") as update:
         measured = throughput.time_all(wanted, folder / RATES, retime, update)

@@ -71,18 +71,19 @@ def time_all(
     timings: Sequence[Timing], path: Path, again: bool, update: Callable[[int], None]
 ) -> dict[str, Measured]:
     """All of them, by key; those in the file are not timed again unless that is asked for."""
-    found = {}
-    if not again:
-        found = {line["key"]: Measured(line["rate"], line["others"]) for line in read_lines(path)}
-    done = sum(timing.key in found for timing in timings)
-    update(done)
-    for timing in timings:
-        if timing.key in found:
-            continue
-        found[timing.key] = measured = _time(timing)
-        append_line(path, json.dumps({"key": timing.key, **measured._asdict()}))
-        done += 1
-        update(done)
+    wanted = {timing.key: timing for timing in timings}
+    kept = [] if again else read_lines(path)
+    found = {
+        line["key"]: Measured(line["rate"], line["others"])
+        for line in kept
+        if line["key"] in wanted
+    }
+    update(len(found))
+    for key, timing in wanted.items():
+        if key not in found:
+            found[key] = measured = _time(timing)
+            append_line(path, json.dumps({"key": key, **measured._asdict()}))
+            update(len(found))
     return found
 
 

@@ -72,6 +72,9 @@ def staleness(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the results are kept and gone on with.")
     ] = Path("runs/staleness"),
+    timing: Annotated[
+        bool, typer.Option(help="Measure speeds with real workers; else they are only predicted.")
+    ] = True,
     retime: Annotated[
         bool, typer.Option("--retime", help="Measure all speeds and costs again.")
     ] = False,
@@ -98,6 +101,7 @@ def staleness(
         evaluations=usual["evaluations"],
         tests=usual["tests"],
         predict=not quick,
+        measure=timing,
     )
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
