@@ -13,6 +13,7 @@ from rejoinder.evaluate.agents import trained_agent
 from rejoinder.evaluate.exploit import policy_exploitability, response_infosets
 from rejoinder.evaluate.respond import ResponseBound, best_response_bound
 from rejoinder.games import GAMES
+from rejoinder.games.base import Rules
 
 DEAL = GAMES["deal"]
 MICRO = DEAL.configurations["micro"]
@@ -52,19 +53,25 @@ def test_it_is_positive_and_below_the_exact_exploitability_on_micro() -> None:
 
 def test_restricted_to_responses_it_is_a_bound_on_what_they_give_away() -> None:
     intent = DEAL.abstraction("intent")
+    agent = trained_agent("uniform", intent, NOTHING, argmax=False)
+
+    def bound(rules: Rules, training_games: int, where: int) -> ResponseBound:
+        return best_response_bound(
+            *(DEAL, rules, agent),
+            abstraction=intent,
+            training_games=training_games,
+            match_games=4000,
+            where=where,
+        )
+
     real = build_tree(DEAL, MICRO, policy=intent)
     exact = policy_exploitability(real, NOTHING, response_infosets(real)).exploitability
-    agent = trained_agent("uniform", intent, NOTHING, argmax=False)
-    bound = best_response_bound(
-        DEAL, MICRO, agent, training_games=2000, match_games=20_000, where=intent.responses
-    )
-    error = bound.match.utility_error
-    assert bound.exploitability - error > 0
-    assert bound.exploitability <= exact + error
-    free = best_response_bound(DEAL, MICRO, agent, training_games=2000, match_games=20_000)
-    assert bound.exploitability + error < free.exploitability
-    nowhere = best_response_bound(DEAL, MICRO, agent, training_games=200, match_games=2000, where=0)
-    assert nowhere.infosets == 0
+    small = bound(MICRO, 500, intent.responses)
+    assert small.exploitability <= exact + small.match.utility_error
+    assert bound(MICRO, 500, 0).infosets == 0
+    medium = bound(DEAL.configurations["medium"], 200, intent.responses)
+    assert medium.exploitability > 0.1 + medium.match.utility_error
+    assert 0 < medium.infosets <= 32  # of response phases, for either seat
 
 
 def test_it_is_a_function_of_the_seed() -> None:
