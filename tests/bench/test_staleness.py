@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -18,11 +19,12 @@ from runtime import kuhn, sequential
 from test_capacity import COSTS
 
 from rejoinder_bench import costs
+from rejoinder_bench import runtime as runtime_bench
 from rejoinder_bench.studies import convergence, picture, staleness, throughput
 from rejoinder_bench.studies.convergence import Stopped, Task, Trained, train, train_all
 from rejoinder_bench.studies.estimate import estimate
 from rejoinder_bench.studies.staleness import Cell, Grid, make_grid
-from rejoinder_bench.studies.throughput import Measured, Timing, speed
+from rejoinder_bench.studies.throughput import Measured, Timing, games_to_time, speed
 
 KUHN = ["games=40", "rollouts=1"]
 
@@ -224,6 +226,16 @@ def test_a_prediction_is_the_models(no_clock: list[Timing]) -> None:
     here = speed(config, 2, {Timing(config, 2).key: Measured(7.0, 1.5)}, COSTS)
     assert (here.measured, here.others, here.bottleneck) == (7.0, 1.5, "cores")
     assert speed(config, 3, {}, COSTS).bottleneck == "workers"  # a core for each
+
+
+@pytest.mark.parametrize("batch", [1, 20, 150, 199, 200, 500, 3_000])
+@pytest.mark.parametrize("lag", [0, 1, 4])
+def test_there_is_enough_to_time(batch: int, lag: int) -> None:
+    """Snapshots that nobody needs are not published; between those that are, two batches pass."""
+    config = kuhn(batch=batch, lag=lag)
+    last = config.version_for(games_to_time(config) - 1) * batch
+    first = next(games for games in itertools.count(0, batch) if games >= runtime_bench._FIRST)
+    assert last - first >= max(2 * batch, 300)
 
 
 def test_the_interval_is_students() -> None:

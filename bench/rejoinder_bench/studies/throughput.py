@@ -27,8 +27,8 @@ from rejoinder_bench.costs import Costs
 
 BUSY = 0.25  # cores used by others: what is measured beside so much is to be taken with care
 
-_GAMES = 600  # of a timed run, at least; the first third is not timed
-_BATCHES = 3  # of a timed run, at least
+_GAMES = 600  # between the first and the last snapshot of a timed run, at least; …
+_BATCHES = 3  # … and batches. The first 200 games are not timed.
 _LOOKING = 0.5  # seconds, for what others do
 
 
@@ -88,11 +88,16 @@ def time_all(
 
 
 def _time(timing: Timing) -> Measured:
-    games = max(_GAMES, _BATCHES * timing.config.batch)
-    config = timing.config.model_copy(update=system.QUIET | {"games": games})
+    config = timing.config
+    config = config.model_copy(update=system.QUIET | {"games": games_to_time(config)})
     others = _cores_in_use()
     with tempfile.TemporaryDirectory(prefix="rejoinder-") as folder:
         return Measured(runtime.System(Path(folder), config, timing.workers).rate, others)
+
+
+def games_to_time(config: RunConfig) -> int:
+    """The clock runs from snapshot to snapshot, and the last window of games needs no new one."""
+    return max(_GAMES, _BATCHES * config.batch) + (config.lag + 1) * config.batch
 
 
 def _cores_in_use() -> float:
