@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rejoinder.config import RunConfig
     from rejoinder.forecast import Backtest, Forecast, Series
     from rejoinder.rundir import RunDir
 
@@ -41,6 +42,12 @@ class Target:
             bounds = "above 0" if what == MER else "between 0 and 1"
             raise ValueError(f"{option}: the target must be {bounds}, not {value:g}")
         return cls(what, value)
+
+    def check(self, option: str, config: RunConfig) -> None:
+        """Runs are tested against random play and the game's hand-made opponent."""
+        known = [MER, "random", *filter(None, [config.load_game().baseline])]
+        if self.what not in known:
+            raise ValueError(f"{option}: no {self.what!r} here; there are {', '.join(known)}")
 
     def __str__(self) -> str:
         if self.what == MER:

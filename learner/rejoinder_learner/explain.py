@@ -173,7 +173,7 @@ def follow(
     """Play games again, by their place in the ledger, and watch what they do to the infoset.
 
     It begins at the newest checkpoint before them; in unordered mode at the first game, since only
-    then every snapshot that games were played with is at hand.
+    then every snapshot that games were played with is at hand. `on_game` hears how far it is.
     """
     records = run.ledger()
     _check_ledger(run, records, games.stop)
@@ -184,7 +184,7 @@ def follow(
     replay.begin(checkpoint)
     seen = _Seen(infoset, replay)
     before, movers = seen.standing(), []
-    on_game(0)
+    on_game(replayed.start)
     for n in replayed:
         if n == games.start:
             before = seen.standing()
@@ -201,7 +201,7 @@ def follow(
         if decisions and n >= games.start:
             now = seen.standing()
             movers.append(Mover(played.game, n, played.version, decisions, was, now))
-        on_game(n + 1 - replayed.start)
+        on_game(n + 1)
     after = seen.standing()
     return Followed(games, replayed, after if not games else before, after, movers)
 

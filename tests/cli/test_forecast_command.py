@@ -95,6 +95,8 @@ def test_bad_input(kuhn: Path, tmp_path: Path) -> None:
     assert "between 0 and 1" in refused("forecast", kuhn, "--win-rate", "random=1.5")
     assert "write it as mer=0.05" in refused("forecast", kuhn, "--win-rate", "random")
     assert "'much' is not a number" in refused("status", kuhn, "--forecast", "mer=much")
+    told = refused("status", kuhn, "--forecast", "nobody=0.5")
+    assert "no 'nobody' here; there are mer, random" in told
     told = refused("forecast", kuhn, "--win-rate", "nobody=0.5")
     assert "no win rate against 'nobody' is measured; there are random" in told
     few = tmp_path / "few"

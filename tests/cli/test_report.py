@@ -133,7 +133,11 @@ def test_several_runs_are_compared(runs: Path) -> None:
 
 
 def test_the_folder_can_be_chosen(runs: Path, tmp_path: Path) -> None:
+    foreign = tmp_path / "there/figures/somebody-elses.png"
+    foreign.parent.mkdir(parents=True)
+    foreign.touch()
     written = run_json("report", runs / "kuhn", "--out", tmp_path / "there", *FEW)
+    assert foreign.exists()
     assert written["report"] == str(tmp_path / "there/report.html")
     assert picture_size(tmp_path / "there/figures/mer.png")
 

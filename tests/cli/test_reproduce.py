@@ -140,6 +140,8 @@ def test_what_is_the_papers_experiment() -> None:
     assert is_experiment(load_config("paper", {"seed": 7, "games": 10, "batch": 5, "lag": 0}))
     assert not is_experiment(load_config("paper", {"rollouts": 10}))
     assert not is_experiment(load_config("paper", {"abstraction": "progress"}))
+    assert not is_experiment(load_config("paper", {"common_luck": True}))
+    assert not is_experiment(load_config("paper", {"start": "ab" * 32}))
     assert not is_experiment(load_config("kuhn"))
 
 
@@ -170,7 +172,7 @@ def test_reproduce_from_end_to_end(tmp_path: Path) -> None:
     assert len(page.figures["win-rate"]) == 10
     heads, *rows = page.tables["The paper against ours"]
     assert heads == ["where", "claim", "the paper", "ours"]
-    assert [row[3].startswith(c["verdict"]) for row, c in zip(rows, judged, strict=True)]
+    assert all(row[3].startswith(c["verdict"]) for row, c in zip(rows, judged, strict=True))
     for number in range(2, 6):
         assert f"The paper’s Figure {number}." in page.text
     again = run_json("reproduce", "--quick", "--run", tmp_path / "r", "--resume")

@@ -101,7 +101,7 @@ def test_it_can_be_stopped_and_gone_on_with(number: int, tmp_path: Path) -> None
         said, complained = process.communicate(timeout=120)
     assert process.returncode == 130, complained
     assert "the same command goes on" in said
-    assert complained == ""
+    assert "Traceback" not in complained
     before = cells.read_text()
     assert 0 < len(before.splitlines()) < 1_600
     run_json(*SMALL, *UNTIMED, "--seeds", "1", "--out", tmp_path)

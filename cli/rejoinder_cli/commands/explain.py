@@ -65,7 +65,7 @@ def explain(
         output.say(f"after exactly {at:,} games ({_checked(then)}):")
         _show_history(output, chosen, [then.after])
     if at is None or games is not None:
-        with output.progress("playing again", len(wanted)) as update:
+        with output.progress("playing again", wanted.stop) as update:
             followed = follow(opened.run, chosen, wanted, update, output.warn)
         told |= {
             "games": [wanted.start, wanted.stop],

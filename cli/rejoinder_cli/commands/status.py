@@ -35,6 +35,8 @@ def status(
     output = Output(as_json)
     target = Target.parse("--forecast", forecast) if forecast else None
     directory = RunDir.open(run)
+    if target:
+        target.check("--forecast", directory.config)
     foresee = watcher(directory, target)
     if watch:
         with live_status(output, run.name, foresee) as show:

@@ -87,6 +87,8 @@ def train(
         raise ValueError("--forecast: sequential training shows no status; see rejoinder forecast")
     where = exposure(metrics_port, metrics_host, metrics_targets)
     planned = plan(config, mode, redis, games, seed, run, settings)
+    if target:
+        target.check("--forecast", planned.config)
     directory = prepare(planned, output, start=start, resume=resume, overwrite=overwrite)
     title = f"training {planned.name}"
     with told_to_prometheus(directory, where) as telemetry, graceful_stop() as should_stop:

@@ -172,7 +172,7 @@ def _plan_exploitability(
 ) -> None:
     config = subject.config
     game = config.load_game()
-    if any(game.configurations[name] == config.rules for name in game.enumerable):
+    if game.is_enumerable(config.rules):
         work.add(0, lambda: _exact(subject, {n: a.book.policy for n, a in agents.items()}))
         return
     chosen = list(agents)[::-1][:: max(1, -(-len(agents) // max(1, effort.bounds)))]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rejoinder.files import remove, write_atomically
+from rejoinder.files import write_atomically
 from rejoinder.rundir import FIGURES, REPORT
 from rejoinder_cli.output import Output
 from rejoinder_cli.report.chart import as_png
@@ -47,13 +47,12 @@ def write(
     meetings = head_to_head(subjects, 2 * effort.test_games, output)
     report = Report(subjects, meetings, quick)
     with output.working("drawing"):
-        pictures = folder / FIGURES
-        remove(pictures)
-        pictures.mkdir(parents=True)
+        pictures = folder / FIGURES  # others may keep theirs there, too
+        pictures.mkdir(parents=True, exist_ok=True)
         figures = []
         for chart in report.charts:
             figures.append(pictures / f"{chart.name}.png")
-            figures[-1].write_bytes(as_png(chart))
+            write_atomically(figures[-1], as_png(chart))
         path = folder / REPORT
         write_atomically(path, page(report).encode())
     return Written(path, figures, report)
