@@ -209,4 +209,4 @@ def test_infosets_by_name_key_and_beginning() -> None:
 def test_progress_is_told_to_the_end(run: RunDir) -> None:
     heard: list[int] = []
     follow(run, infosets(run)[0], range(25, 30), heard.append)
-    assert heard == list(range(11))
+    assert heard == list(range(20, 31))
