@@ -49,7 +49,7 @@ def response_section(opened: OpenRun) -> str | None:
     parts = [
         f"<p>{found.games:,} games of the agent against itself, {plain(charges.per_game)} charges "
         "a game; in brackets are 95 % intervals.</p>",
-        _figure(charges) if charges.phases else "",
+        _figure(f"responses-{opened.run.path.name}", charges) if charges.phases else "",
         _outcomes(charges),
         _means(charges),
         _roles(found),
@@ -105,16 +105,16 @@ def _worth(found: Analysis) -> str:
     return "".join(f"<p>{html.escape(text)}</p>" for text in told)
 
 
-def _figure(charges: PhaseFigures) -> str:
+def _figure(name: str, charges: PhaseFigures) -> str:
     """Inline SVG in the page's text colour."""
-    name = "responses"
     with matplotlib.rc_context(style(INK, name)):
         figure = Figure(figsize=(7.2, 3.6), layout="constrained")
         _draw(figure.add_subplot(), charges)
         written = io.StringIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
     svg = inline(written.getvalue(), name, "How response phases end")
-    return f"<figure>{svg}<figcaption>{html.escape(_CAPTION)}</figcaption></figure>"
+    caption = f"<figcaption>{html.escape(_CAPTION)}</figcaption>"
+    return f"<figure id='{html.escape(name)}'>{svg}{caption}</figure>"
 
 
 def _draw(axes: Axes, charges: PhaseFigures) -> None:
