@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
@@ -24,10 +25,10 @@ train: setup ## run the paper's experiment and report which of its claims come o
 	$(BIN)/rejoinder reproduce --run runs/make-train --overwrite
 
 test: setup check ## lint, type-check and run all the tests
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 quick: setup ## only the quick tests
-	$(BIN)/python -m pytest -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 check: setup ## lint, formatting and types
 	$(BIN)/ruff check .
