@@ -39,6 +39,7 @@ from rejoinder.games.contract import (
     current_player,
     demand,
     hand_refusal,
+    payment,
     resolve_chance,
     start,
     utility,
@@ -70,7 +71,7 @@ PHASE = np.dtype(
         ("outcome", "i1"),  # index of OUTCOMES
         ("charged", "<i2"),
         ("cards", "<i2"),  # decisions of the responder
-        ("cash", "<i2"),  # value given of each kind
+        ("cash", "<i2"),  # what each kind given counts
         ("property", "<i2"),
         ("utility", "<f8"),  # what the game brought to who charged
     ],
@@ -117,7 +118,6 @@ def watch(
             high,
             game.starts,
             responses.kind,
-            responses.worth,
             record,
             decisions,
             won,
@@ -191,7 +191,6 @@ def _watch_games(
     high: Any,
     beginners: Any,  # seats that begin in turn
     kinds: Any,  # by move: what it does in a response phase
-    worth: Any,
     phases: Any,  # out
     decisions: Any,  # out
     won: Any,  # out
@@ -210,9 +209,10 @@ def _watch_games(
                 move = choose(state, agent[0], agent[1], weights, streams[1])
             else:
                 move = choose(state, opponent[0], opponent[1], other_weights, streams[1])
+            paid = payment(state, move)
             apply(state, move)
             if due > 0:
-                _note(phases[n], kinds[move], worth[move])
+                _note(phases[n], kinds[move], paid)
                 n += np.int64(demand(state) == 0)  # the phase is over
             elif demand(state) > 0:
                 _begin(phases[n], g, side, mover, demand(state))
@@ -236,13 +236,13 @@ def _begin(phase: Any, game: Any, side: Any, seat: Any, charged: Any) -> None:
 
 
 @rule
-def _note(phase: Any, kind: Any, worth: Any) -> None:
+def _note(phase: Any, kind: Any, paid: Any) -> None:
     """One decision of the responder; the outcome is right after the last one."""
     phase.cards += 1
     if kind == GIVES_CASH:
-        phase.cash += worth
+        phase.cash += paid
     elif kind == GIVES_PROPERTY:
-        phase.property += worth
+        phase.property += paid
     if kind == REFUSES:
         phase.outcome = CANCELLED if phase.cards == 1 else CANCELLED_LATE
     elif kind == YIELDS:
