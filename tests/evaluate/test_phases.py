@@ -25,6 +25,7 @@ from rejoinder.evaluate.phases import (
     play_refusals,
     watch,
 )
+from rejoinder.evaluate.search import searching
 from rejoinder.games import GAMES
 from rejoinder.games.deal import DealRules
 from rejoinder.games.deal.cards import JUST_SAY_NO
@@ -220,6 +221,20 @@ def test_games_without_response_phases_are_refused() -> None:
             watch(game, rules, agent, agent, games=2, seed=1)
         with pytest.raises(ValueError, match="this game has no response phases"):
             play_refusals(game, rules, agent, agent, deals=2, seed=1)
+
+
+def test_agents_that_search_are_refused() -> None:
+    plain = random_agent(DEAL)
+    thinker = searching(plain, DEAL, 2)
+    for pair in ((thinker, plain), (plain, thinker)):
+        with pytest.raises(
+            ValueError, match="search: random searches; here play goes by the policy alone"
+        ):
+            watch(DEAL, MICRO, *pair, games=2, seed=1)
+        with pytest.raises(
+            ValueError, match="search: random searches; here play goes by the policy alone"
+        ):
+            play_refusals(DEAL, MICRO, *pair, deals=2, seed=1)
 
 
 def test_it_is_a_function_of_the_seed_and_tells_how_far_it_is() -> None:

@@ -1,7 +1,8 @@
 """Watched play: every response phase of a match on record, and what a refusal in hand is worth.
 
 Games, deals and choices are those of a match (`match.play_match`): pairs of games share a deal with
-the seats exchanged, and everything is a function of (agents, games, seed).
+the seats exchanged, and everything is a function of (agents, games, seed). Agents that search are
+refused.
 
 A *refusal* is a card that ends a response phase at once (Just Say No). What it is worth in hand is
 measured by playing each deal three times for each seat, with the same cards to come and the same
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from rejoinder.evaluate.agents import Agent, choose
+from rejoinder.evaluate.search import check_goes_by_policy
 from rejoinder.games.base import (
     GIVES_CASH,
     GIVES_PROPERTY,
@@ -101,6 +103,7 @@ def watch(
 ) -> Watched:
     """Play `games` (rounded up to whole pairs) and note every response phase."""
     responses = _responses(game)
+    check_goes_by_policy(agent, opponent)
     games += games % 2
     most = _CHUNK * game.max_decisions(rules) // 2  # a phase is two decisions at least
     phases, record = [], np.zeros(most, PHASE)
@@ -140,6 +143,7 @@ def play_refusals(
 ) -> Any:
     """The holder's utilities, float64[deals, seat, way]; NaN where the deal is left out."""
     _responses(game)
+    check_goes_by_policy(agent, opponent)
     won = np.full((deals, 2, 3), np.nan)
     scratch = _scratch(game, agent, opponent)
     for low in range(0, deals, _CHUNK):
