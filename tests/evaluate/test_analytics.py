@@ -112,6 +112,22 @@ def test_exploitability_is_exact_where_the_game_can_be_enumerated() -> None:
     assert -1e-12 <= found.by_main_play <= whole
 
 
+def test_the_order_of_responses_and_the_actions_of_race_go_together() -> None:
+    """Debts of 2 and 4, a property given first counts double, and keys tell it."""
+    ordered = {"rules": "micro-ordered", "abstraction": "race", "games": 100, "rollouts": 2}
+    config = load_config("micro", ordered)
+    found = analysis(config)
+    told = [config.load_abstraction().describe(int(key)) for key in rows_of(config)["key"]]
+    assert any(infoset.get("property_doubled") for infoset in told)
+    assert sum(role.infosets for role in found.roles.values()) == len(told)
+    phases = found.charges["either"]
+    assert phases.overpaid is not None
+    assert phases.overpaid.value > 0
+    assert found.exploitability is not None
+    assert found.exploitability.whole is not None
+    assert 0 < found.exploitability.by_responses.value < found.exploitability.whole
+
+
 def test_it_is_a_function_of_the_policy_games_and_seed() -> None:
     assert analysis() == usual()
     assert Analysis.model_validate_json(usual().model_dump_json()) == usual()

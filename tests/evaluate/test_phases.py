@@ -17,11 +17,15 @@ from rejoinder.evaluate.phases import (
     BLANK,
     HELD,
     OUTCOMES,
+    PAID_BOTH,
+    PAID_CASH,
+    PAID_PROPERTY,
     ROLES,
     Watched,
     play_refusals,
     watch,
 )
+from rejoinder.evaluate.search import searching
 from rejoinder.games import GAMES
 from rejoinder.games.deal import DealRules
 from rejoinder.games.deal.cards import JUST_SAY_NO
@@ -29,6 +33,7 @@ from rejoinder.games.session import Session
 
 DEAL = GAMES["deal"]
 MEDIUM, MICRO = DealRules(), DEAL.configurations["micro"]
+ORDERED = DEAL.configurations["ordered"]
 WORTH = {"property brown": 1, "property green": 4, "property pink": 2}
 WORTH |= {f"cash {value}": value for value in (1, 2, 3, 4)}
 RENT = {"brown": (1, 2), "green": (2, 4, 7), "pink": (1, 2, 4)}
@@ -41,22 +46,30 @@ class Phase:
     game: int
     seat: int
     charged: int
+    ordered: bool
     given: list[str] = field(default_factory=list)
     last: str = ""
 
+    def paid(self) -> tuple[int, int]:
+        """From the bank and from the properties; under ordered rules one of those first is two."""
+        counts = [0, 0]
+        for place, name in enumerate(self.given):
+            is_property = "bank" not in name
+            worth = WORTH[name.removeprefix("give ").removeprefix("bank ")]
+            counts[is_property] += worth * (2 if self.ordered and is_property and not place else 1)
+        return counts[0], counts[1]
+
     def told(self) -> tuple[int, int, int, str, int, int, int]:
-        bank = [name.removeprefix("give bank ") for name in self.given if "bank" in name]
-        taken = [name.removeprefix("give ") for name in self.given if "bank" not in name]
+        cash, taken = self.paid()
         if self.last == "just say no":
             outcome = "cancelled part-paid" if self.given else "cancelled at once"
         elif self.last == "yield":
             outcome = "yielded"
         else:
-            kinds = ("cash" if bank else "") + ("property" if taken else "")
-            outcome = f"paid in {'both' if bank and taken else kinds}"
-        cash, taken_worth = (sum(WORTH[name] for name in pile) for pile in (bank, taken))
+            kinds = ("cash" if cash else "") + ("property" if taken else "")
+            outcome = f"paid in {'both' if cash and taken else kinds}"
         decisions = len(self.given) + (self.last in ("just say no", "yield"))
-        return self.game, self.seat, self.charged, outcome, decisions, cash, taken_worth
+        return self.game, self.seat, self.charged, outcome, decisions, cash, taken
 
 
 def count_by_hand(
@@ -80,15 +93,15 @@ def count_by_hand(
                 under_way.last = name
                 if name.startswith("give"):
                     under_way.given.append(name)
-                paid = sum(WORTH[n.split(" ", 1)[1].removeprefix("bank ")] for n in under_way.given)
-                if name in ("just say no", "yield") or paid >= under_way.charged:
+                paid_up = sum(under_way.paid()) >= under_way.charged
+                if name in ("just say no", "yield") or paid_up:
                     under_way = None
             elif name.startswith("rent"):
                 colour = name.removeprefix("rent ")
                 amounts = (0, *RENT[colour])
                 charged = amounts[min(owned.get(colour, 0), len(amounts) - 1)]
                 if charged:
-                    under_way = Phase(g, seat, charged)
+                    under_way = Phase(g, seat, charged, rules.response == "ordered")
                     phases.append(under_way)
         assert session.utilities is not None
         won.append(session.utilities[g % 2])
@@ -102,10 +115,10 @@ def as_told(watched: Watched) -> list[tuple[int, int, int, str, int, int, int]]:
     ]
 
 
-@pytest.mark.parametrize("rules", [MEDIUM, MICRO], ids=["medium", "micro"])
+@pytest.mark.parametrize("rules", [MEDIUM, MICRO, ORDERED], ids=["medium", "micro", "ordered"])
 def test_every_phase_is_as_a_person_would_note_it(rules: DealRules) -> None:
     agents = (baseline_agent(DEAL), random_agent(DEAL))
-    games = 20 if rules is MEDIUM else 120
+    games = 120 if rules is MICRO else 20
     phases, decisions, won = count_by_hand(rules, agents, games, seed=3)
     watched = watch(DEAL, rules, *agents, games=games, seed=3)
     assert as_told(watched) == [phase.told() for phase in phases]
@@ -129,6 +142,20 @@ def test_every_way_to_end_a_phase_is_met() -> None:
     assert sum(part.share.value for part in figures.outcomes if part.share) == pytest.approx(1)
     assert sum(part.count for part in figures.amounts) == figures.phases
     assert [part.charged for part in figures.amounts] == [1, 2, 4, 7]
+
+
+@pytest.mark.parametrize("rules", [MEDIUM, ORDERED], ids=["medium", "ordered"])
+def test_what_is_paid_in_full_covers_what_was_charged(rules: DealRules) -> None:
+    agent = random_agent(DEAL)
+    phases = watch(DEAL, rules, agent, agent, games=400, seed=1).phases
+    paid = phases["cash"] + phases["property"]
+    in_full = np.isin(phases["outcome"], [PAID_CASH, PAID_PROPERTY, PAID_BOTH])
+    assert (paid >= phases["charged"])[in_full].all()
+    assert (paid < phases["charged"])[~in_full].all()
+    too_much = np.maximum(paid - phases["charged"], 0)
+    overpaid = phase_figures(phases, 400).overpaid
+    assert overpaid is not None
+    assert overpaid.value == pytest.approx(too_much.mean())
 
 
 def test_the_games_are_those_of_a_match() -> None:
@@ -194,6 +221,20 @@ def test_games_without_response_phases_are_refused() -> None:
             watch(game, rules, agent, agent, games=2, seed=1)
         with pytest.raises(ValueError, match="this game has no response phases"):
             play_refusals(game, rules, agent, agent, deals=2, seed=1)
+
+
+def test_agents_that_search_are_refused() -> None:
+    plain = random_agent(DEAL)
+    thinker = searching(plain, DEAL, 2)
+    for pair in ((thinker, plain), (plain, thinker)):
+        with pytest.raises(
+            ValueError, match="search: random searches; here play goes by the policy alone"
+        ):
+            watch(DEAL, MICRO, *pair, games=2, seed=1)
+        with pytest.raises(
+            ValueError, match="search: random searches; here play goes by the policy alone"
+        ):
+            play_refusals(DEAL, MICRO, *pair, deals=2, seed=1)
 
 
 def test_it_is_a_function_of_the_seed_and_tells_how_far_it_is() -> None:

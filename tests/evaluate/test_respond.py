@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from kuhn_players import KUHN, Bets, always, equilibrium, player, table
 
 from rejoinder.cfr.policy import policy_dtype
 from rejoinder.cfr.table import Table, new_table
 from rejoinder.cfr.tree import build_tree
+from rejoinder.evaluate import respond
 from rejoinder.evaluate.agents import trained_agent
 from rejoinder.evaluate.exploit import policy_exploitability, response_infosets
+from rejoinder.evaluate.match import play_match
 from rejoinder.evaluate.respond import ResponseBound, best_response_bound
+from rejoinder.evaluate.search import searching
 from rejoinder.games import GAMES
 from rejoinder.games.base import Rules
 
@@ -140,6 +144,37 @@ def test_it_may_begin_as_another_agent_and_then_has_his_actions() -> None:
     )
     assert idle.infosets == 0
     assert idle.exploitability < bound.exploitability
+
+
+def test_restricted_it_cannot_begin_as_another() -> None:
+    """Where it may not decide it plays as the agent does, who would have to be that other."""
+    agent = player(always("b"))
+    with pytest.raises(ValueError, match="where: a restricted responder begins as the agent"):
+        bound_on_kuhn(always("b"), begin_as=agent, where=1)
+
+
+def test_agents_that_search_are_refused() -> None:
+    rules, plain = KUHN.configurations["standard"], player(always("b"))
+    thinker = searching(plain, KUHN, 2)
+    with pytest.raises(ValueError, match="here play goes by the policy alone"):
+        best_response_bound(KUHN, rules, thinker, training_games=1, match_games=2)
+    with pytest.raises(ValueError, match="here play goes by the policy alone"):
+        best_response_bound(KUHN, rules, plain, begin_as=thinker, training_games=1, match_games=2)
+
+
+@pytest.mark.parametrize(("match_games", "choice_games"), [(2, 2), (100, 50), (20_000, 4_000)])
+def test_the_games_to_choose_by_are_in_proportion(
+    match_games: int, choice_games: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = []
+
+    def note(*who: Any, games: int, seed: int) -> Any:
+        played.append(games)
+        return play_match(*who, games=games, seed=seed)
+
+    monkeypatch.setattr(respond, "play_match", note)
+    bound_on_kuhn(always("b"), match_games, training_games=1)
+    assert played == [choice_games] * 4 + [match_games]
 
 
 def test_progress_is_heard_for_every_training_game() -> None:

@@ -235,7 +235,7 @@ class TestWhatAnAgentIsTold:
         abstraction = GAME.abstraction(name)
         return abstraction.describe(queries.infoset_key(session.states, abstraction.number))
 
-    @pytest.mark.parametrize("name", ["intent", "progress"])
+    @pytest.mark.parametrize("name", ["intent", "progress", "race"])
     def test_whether_a_property_counts_double(self, name: str) -> None:
         session = charged(greens=3, bank=("cash 1",), properties=(BROWN, PINK))
         assert self.told(session, name)["property_doubled"] is True
@@ -246,6 +246,21 @@ class TestWhatAnAgentIsTold:
         assert "property_doubled" not in self.told(session, name)
         no_property = charged(greens=3, bank=("cash 1",))
         assert "property_doubled" not in self.told(no_property, name)
+
+    def test_with_race_the_offer_and_what_is_left_of_it_are_two_information_sets(self) -> None:
+        """Owed 4 or 3, which is one bucket, and nothing else that differs."""
+        race = GAME.abstraction("race")
+        expected: dict[Definition, int] = {"ordered": 2, "plain": 1}
+        for response, information_sets in expected.items():
+            session = charged(response, bank=("cash 1", "cash 1"), properties=(PINK,))
+            first = int(queries.infoset_key(session.states, race.number))
+            play(session, "give bank cash 1")
+            later = int(queries.infoset_key(session.states, race.number))
+            assert len({first, later}) == information_sets
+            assert len({race.identifier(key) for key in (first, later)}) == information_sets
+            assert ("property_doubled" in race.describe(first)) == (response == "ordered")
+            assert "property_doubled" not in race.describe(later)
+            assert race.describe(first)["due"] == race.describe(later)["due"] == "3 or 4"
 
     @pytest.mark.parametrize(
         ("greens", "response", "property_given"),
@@ -267,7 +282,7 @@ class TestWhatAnAgentIsTold:
         play(session, "give property pink")
         assert self.told(session, "progress")["to_pay"] == 3
 
-    @pytest.mark.parametrize("name", ["intent", "progress"])
+    @pytest.mark.parametrize("name", ["intent", "progress", "race"])
     def test_the_papers_information_sets_keep_their_names(self, name: str) -> None:
         abstraction = GAME.abstraction(name)
         keys = []

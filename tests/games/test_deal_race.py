@@ -189,10 +189,11 @@ class TestKey:
         }
         assert len(keys) == 1
 
-    def test_identifiers_are_one_to_one_with_keys(self) -> None:
+    @pytest.mark.parametrize("rules", ["medium", "ordered"])
+    def test_identifiers_are_one_to_one_with_keys(self, rules: str) -> None:
         names: dict[str, int] = {}
         for index in range(40):
-            session = Session.start(GAME, GAME.configurations["medium"], seed=2, index=index)
+            session = Session.start(GAME, GAME.configurations[rules], seed=2, index=index)
             while not session.over:
                 key = queries.infoset_key(session.states, RACE)
                 name = ABSTRACTION.identifier(key)

@@ -1,7 +1,8 @@
 """Watched play: every response phase of a match on record, and what a refusal in hand is worth.
 
 Games, deals and choices are those of a match (`match.play_match`): pairs of games share a deal with
-the seats exchanged, and everything is a function of (agents, games, seed).
+the seats exchanged, and everything is a function of (agents, games, seed). Agents that search are
+refused.
 
 A *refusal* is a card that ends a response phase at once (Just Say No). What it is worth in hand is
 measured by playing each deal three times for each seat, with the same cards to come and the same
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from rejoinder.evaluate.agents import Agent, choose
+from rejoinder.evaluate.search import check_goes_by_policy
 from rejoinder.games.base import (
     GIVES_CASH,
     GIVES_PROPERTY,
@@ -39,6 +41,7 @@ from rejoinder.games.contract import (
     current_player,
     demand,
     hand_refusal,
+    payment,
     resolve_chance,
     start,
     utility,
@@ -70,7 +73,7 @@ PHASE = np.dtype(
         ("outcome", "i1"),  # index of OUTCOMES
         ("charged", "<i2"),
         ("cards", "<i2"),  # decisions of the responder
-        ("cash", "<i2"),  # value given of each kind
+        ("cash", "<i2"),  # what each kind given counts
         ("property", "<i2"),
         ("utility", "<f8"),  # what the game brought to who charged
     ],
@@ -100,6 +103,7 @@ def watch(
 ) -> Watched:
     """Play `games` (rounded up to whole pairs) and note every response phase."""
     responses = _responses(game)
+    check_goes_by_policy(agent, opponent)
     games += games % 2
     most = _CHUNK * game.max_decisions(rules) // 2  # a phase is two decisions at least
     phases, record = [], np.zeros(most, PHASE)
@@ -117,7 +121,6 @@ def watch(
             high,
             game.starts,
             responses.kind,
-            responses.worth,
             record,
             decisions,
             won,
@@ -140,6 +143,7 @@ def play_refusals(
 ) -> Any:
     """The holder's utilities, float64[deals, seat, way]; NaN where the deal is left out."""
     _responses(game)
+    check_goes_by_policy(agent, opponent)
     won = np.full((deals, 2, 3), np.nan)
     scratch = _scratch(game, agent, opponent)
     for low in range(0, deals, _CHUNK):
@@ -191,7 +195,6 @@ def _watch_games(
     high: Any,
     beginners: Any,  # seats that begin in turn
     kinds: Any,  # by move: what it does in a response phase
-    worth: Any,
     phases: Any,  # out
     decisions: Any,  # out
     won: Any,  # out
@@ -210,9 +213,10 @@ def _watch_games(
                 move = choose(state, agent[0], agent[1], weights, streams[1])
             else:
                 move = choose(state, opponent[0], opponent[1], other_weights, streams[1])
+            paid = payment(state, move)
             apply(state, move)
             if due > 0:
-                _note(phases[n], kinds[move], worth[move])
+                _note(phases[n], kinds[move], paid)
                 n += np.int64(demand(state) == 0)  # the phase is over
             elif demand(state) > 0:
                 _begin(phases[n], g, side, mover, demand(state))
@@ -236,13 +240,13 @@ def _begin(phase: Any, game: Any, side: Any, seat: Any, charged: Any) -> None:
 
 
 @rule
-def _note(phase: Any, kind: Any, worth: Any) -> None:
+def _note(phase: Any, kind: Any, paid: Any) -> None:
     """One decision of the responder; the outcome is right after the last one."""
     phase.cards += 1
     if kind == GIVES_CASH:
-        phase.cash += worth
+        phase.cash += paid
     elif kind == GIVES_PROPERTY:
-        phase.property += worth
+        phase.property += paid
     if kind == REFUSES:
         phase.outcome = CANCELLED if phase.cards == 1 else CANCELLED_LATE
     elif kind == YIELDS:

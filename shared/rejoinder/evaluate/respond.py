@@ -34,6 +34,7 @@ from rejoinder.cfr.rollout import (
 from rejoinder.cfr.table import Table, new_table, table_of, with_room
 from rejoinder.evaluate.agents import Agent, trained_agent
 from rejoinder.evaluate.match import MatchResult, play_match
+from rejoinder.evaluate.search import check_goes_by_policy
 from rejoinder.games.base import Abstraction, Game, Rules, States
 from rejoinder.rng import STREAM
 
@@ -42,7 +43,8 @@ _ROLLOUTS = 40
 _EPSILON = 0.1
 _COMMON_LUCK = True
 # Updates of an infoset before the responder trusts what it learned there: the fewest while it
-# learns, in the end those that win most in a match of their own.
+# learns, in the end those that win most in a match of their own: half as long as the one that
+# measures, and no longer than this.
 _ENOUGH_UPDATES = (10, 30, 100, 300)
 _CHOICE_GAMES = 4_000
 
@@ -79,8 +81,12 @@ def best_response_bound(
 
     It begins as `begin_as`, or else as the agent itself. Without an abstraction it gets the game's
     richest one that has the actions of whom it begins as. It decides where all legal actions are
-    in the mask `where`; elsewhere it plays as the agent does.
+    in the mask `where`; elsewhere it plays as the agent does, so then it cannot begin as another.
+    None of them may search.
     """
+    if begin_as is not None and where != ANYWHERE:
+        raise ValueError("where: a restricted responder begins as the agent, not as another")
+    check_goes_by_policy(agent, begin_as or agent)
     seed %= 2**63
     begin_as = begin_as or agent
     if abstraction is None:
@@ -116,7 +122,8 @@ def best_response_bound(
         if progress:
             progress(g + 1)
     cautious = [_responder(table, abstraction, begin_as, enough) for enough in _ENOUGH_UPDATES]
-    responder = max(cautious, key=lambda r: _wins(game, template, r, agent, seed + 2))
+    choice_games = min(_CHOICE_GAMES, max(2, match_games // 2))
+    responder = max(cautious, key=lambda r: _wins(game, template, r, agent, choice_games, seed + 2))
     match = play_match(game, template, responder, agent, games=match_games, seed=seed + 1)
     return ResponseBound(
         match, int(responder.book.policy.size[0]), abstraction.name, training_games
@@ -128,8 +135,10 @@ def _richest(game: Game, agent: Agent) -> Abstraction:
     return [candidate for candidate in game.abstractions if candidate.actions == actions][-1]
 
 
-def _wins(game: Game, template: States, responder: Agent, agent: Agent, seed: int) -> float:
-    return play_match(game, template, responder, agent, games=_CHOICE_GAMES, seed=seed).mean_utility
+def _wins(
+    game: Game, template: States, responder: Agent, agent: Agent, games: int, seed: int
+) -> float:
+    return play_match(game, template, responder, agent, games=games, seed=seed).mean_utility
 
 
 def _responder(

@@ -106,6 +106,13 @@ def searching(agent: Agent, game: Game, samples: int) -> Agent:
     return Searcher(agent.name, agent.kind, agent.abstraction, agent.book, game, samples)
 
 
+def check_goes_by_policy(*agents: Agent) -> None:
+    """Refuse agents that search, where play goes by the policy alone."""
+    for agent in agents:
+        if isinstance(agent, Searcher):
+            raise ValueError(f"search: {agent.name} searches; here play goes by the policy alone")
+
+
 class Search(NamedTuple):
     """A search as compiled code takes it: how long, and where to work."""
 

@@ -52,10 +52,9 @@ NO_RESPONSE, REFUSES, GIVES_CASH, GIVES_PROPERTY, YIELDS = range(5)
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """The concrete moves of response phases, as whoever counts them needs it; both by move."""
+    """The concrete moves of response phases, as whoever counts them needs it."""
 
-    kind: np.ndarray[Any, np.dtype[np.int8]]  # NO_RESPONSE for the moves of main play
-    worth: np.ndarray[Any, np.dtype[np.int8]]  # of what is given, in units of the demand
+    kind: np.ndarray[Any, np.dtype[np.int8]]  # by move; NO_RESPONSE for those of main play
 
 
 @dataclass(frozen=True)

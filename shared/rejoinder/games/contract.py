@@ -99,6 +99,10 @@ def demand(state: Any) -> Any:
     """What the acting player is asked for in a response phase (its size); 0 outside one."""
 
 
+def payment(state: Any, move: Any) -> Any:
+    """What a move of a response phase, about to be applied, counts in units of the demand."""
+
+
 def hand_refusal(state: Any, player: Any, rng: Any) -> Any:
     """Exchange a random card of a hand without a refusal for one of the deck's refusals.
 
@@ -122,6 +126,12 @@ def _uniform_weights(state: Any, abstraction: Any, weights: Any) -> None:
 @rule
 def _no_demand(state: Any) -> Any:
     """Default `demand`: the game has no response phases."""
+    return np.int64(0)
+
+
+@rule
+def _no_payment(state: Any, move: Any) -> Any:
+    """Default `payment`."""
     return np.int64(0)
 
 
@@ -165,6 +175,7 @@ _STUBS: dict[str, Callable[..., Any] | None] = {
     "resolve_chance": None,
     "baseline": _uniform_weights,
     "demand": _no_demand,
+    "payment": _no_payment,
     "hand_refusal": _no_refusal,
     "blank_refusals": _nothing_to_blank,
 }

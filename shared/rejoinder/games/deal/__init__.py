@@ -35,6 +35,7 @@ contract.implement(
     resolve_chance=engine.resolve_chance,
     baseline=baselines.risk_aware,
     demand=phases.demand,
+    payment=phases.payment,
     hand_refusal=phases.hand_refusal,
     blank_refusals=phases.blank_refusals,
 )

@@ -51,9 +51,15 @@ from rejoinder.games.deal.cards import (
     YIELD,
 )
 from rejoinder.games.deal.engine import legal_moves, view_key
-from rejoinder.games.deal.keys import field, identifier
+from rejoinder.games.deal.keys import DOUBLED, doubled, field, identifier
 from rejoinder.games.deal.race import RACE, race_actions, race_key, race_move
-from rejoinder.games.deal.response import response_amount, times_counted, valid_responses
+from rejoinder.games.deal.response import (
+    bank_value,
+    doubling,
+    highest_rent,
+    times_counted,
+    valid_responses,
+)
 from rejoinder.jit import kernel, rule
 
 INTENT = 1
@@ -69,7 +75,6 @@ _OWN_BANK = (28, 2)  # bucket of the bank's value
 _HIS_BANK = (30, 2)
 _TO_PAY = (32, 3)  # still owed in this response phase
 _HOLDS_NO = (35, 1)
-_DOUBLED = (56, 2)  # 0 in the paper's game; see `_doubling`
 
 # Concrete responses by intent, as masks.
 _SAYING_NO = np.uint64(1 << JUST_SAY_NO)
@@ -133,22 +138,13 @@ def infoset_key(state: Any, abstraction: Any) -> Any:
     if abstraction == RACE:
         return race_key(state)
     legal = legal_actions(state, abstraction)
-    key = legal | (_doubling(state, legal) << np.uint64(_DOUBLED[0]))
+    offered = (legal >> np.uint64(GIVE_OPPONENT_PROPERTY)) & np.uint64(1)
+    key = legal | (doubling(state, offered > 0) << np.uint64(DOUBLED[0]))
     key |= np.uint64(state.streak_index) << np.uint64(_STREAK[0])
     key |= np.uint64(state.mover) << np.uint64(_PLAYER[0])
     if abstraction == PROGRESS:
         key |= _progress_bits(state)
     return key
-
-
-@rule
-def _doubling(state: Any, intents: Any) -> Any:
-    """1: a property can be given now and counts double; 2: and the bank covers the debt; else 0."""
-    if times_counted(state.response, state.n_responses, GIVE_PROPERTY) == 1:
-        return np.uint64(0)
-    covers = _bank_value(state, state.mover) >= state.owed
-    offered = (intents >> np.uint64(GIVE_OPPONENT_PROPERTY)) & np.uint64(1)
-    return offered * np.uint64(1 + covers)
 
 
 @rule
@@ -170,16 +166,8 @@ def _progress_bits(state: Any) -> Any:
 @rule
 def _bank_bucket(state: Any, player: Any) -> Any:
     """0: empty, 1: up to 2, 2: up to 6, 3: more."""
-    value = _bank_value(state, player)
+    value = bank_value(state, player)
     return (value > 0) + (value > 2) + (value > 6)
-
-
-@rule
-def _bank_value(state: Any, player: Any) -> Any:
-    value = 0
-    for kind in range(MONEY_KINDS):
-        value += state.bank[player, kind] * WORTH[kind]
-    return value
 
 
 @rule
@@ -193,7 +181,7 @@ def resolve(state: Any, abstraction: Any, action: Any) -> Any:
     if action == BANK_CASH:
         return _choose_cash(state)
     if action == ATTEMPT_COLLECT_RENT:
-        return _choose_rent(state)
+        return highest_rent(state)
     if action == SAY_NO:
         return JUST_SAY_NO
     if action == GIVE_OPPONENT_CASH:
@@ -247,19 +235,6 @@ def _surplus_above(state: Any, value: Any, kind: Any) -> Any:
         ):
             kind, value = PROPERTY + colour, np.int64(WORTH[colour])
     return kind
-
-
-@rule
-def _choose_rent(state: Any) -> Any:
-    player = state.mover
-    best = 0
-    amount: Any = 0
-    for colour in range(3):
-        if state.hand[player, RENT_CARD + colour] > 0:
-            would_collect = response_amount(state, player, RENT_CARD + colour)
-            if would_collect > amount:
-                best, amount = colour, np.int64(would_collect)
-    return RENT_CARD + best
 
 
 @rule
@@ -333,7 +308,7 @@ def describe_intent(key: int) -> dict[str, Any]:
         "streak_index": field(key, _STREAK),
         "actions": actions,
     }
-    return told | _doubled(key)
+    return told | doubled(key)
 
 
 def describe_progress(key: int) -> dict[str, Any]:
@@ -348,12 +323,6 @@ def describe_progress(key: int) -> dict[str, Any]:
     }
 
 
-def _doubled(key: int) -> dict[str, bool]:
-    """Nothing where it is not so: the paper's information sets keep the paper's words."""
-    doubling = field(key, _DOUBLED)
-    return {"property_doubled": True, "bank_covers": doubling == 2} if doubling else {}
-
-
 def intent_identifier(key: int) -> str:
     """The paper's identifier: {player}@{abstraction}@{md5 of the compact JSON}."""
     told = describe_intent(key)
@@ -361,7 +330,7 @@ def intent_identifier(key: int) -> str:
         "opponent": {},
         "player": {"actions": told["actions"]},
         "streak_idx": told["streak_index"],
-        **_doubled(key),
+        **doubled(key),
     }
     return identifier(told["player"], "IntentStateAbstraction", content)
 
@@ -379,6 +348,6 @@ def progress_identifier(key: int) -> str:
         },
         "streak_idx": told["streak_index"],
         "to_pay": told["to_pay"],
-        **_doubled(key),
+        **doubled(key),
     }
     return identifier(told["player"], "ProgressStateAbstraction", content)

@@ -1,7 +1,8 @@
 """Monopoly Deal's response phases as evaluations see them: demands, payments, Just Say No.
 
 Nothing here is part of play. A demand is the rent that is owed; what a move gives counts as cash if
-it comes from the bank, whatever card it is, and as property if it is taken from the properties.
+it comes from the bank, whatever card it is, and as property if it is taken from the properties. How
+much of the demand it pays is for the rules to say (`response.times_counted`).
 """
 
 from __future__ import annotations
@@ -20,22 +21,30 @@ from rejoinder.games.deal.cards import (
     PASS,
     WORTH,
     YIELD,
+    given_kind,
 )
+from rejoinder.games.deal.response import times_counted
 from rejoinder.jit import rule
 from rejoinder.rng import below
 
-RESPONSES = Responses(kind=np.zeros(MOVES, np.int8), worth=np.zeros(MOVES, np.int8))
+RESPONSES = Responses(kind=np.zeros(MOVES, np.int8))
 RESPONSES.kind[JUST_SAY_NO] = REFUSES
 RESPONSES.kind[GIVE_BANK:GIVE_PROPERTY] = GIVES_CASH
 RESPONSES.kind[GIVE_PROPERTY:PASS] = GIVES_PROPERTY
 RESPONSES.kind[YIELD] = YIELDS
-RESPONSES.worth[GIVE_BANK:GIVE_PROPERTY] = WORTH
-RESPONSES.worth[GIVE_PROPERTY:PASS] = WORTH[: PASS - GIVE_PROPERTY]
 
 
 @rule
 def demand(state: Any) -> Any:
     return np.int64(state.owed)
+
+
+@rule
+def payment(state: Any, move: Any) -> Any:
+    if move < GIVE_BANK or move >= PASS:
+        return np.int64(0)
+    times = times_counted(state.response, state.n_responses, move)
+    return np.int64(WORTH[given_kind(move)] * times)
 
 
 @rule

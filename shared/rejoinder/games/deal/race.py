@@ -7,7 +7,8 @@ is laid or given, and coarser where it does not. An infoset is the available act
   whether one has money in the bank, whether a rent card in hand asks for more than the opponent's
   bank holds, so that he must give properties, and whether the streak can win the game;
 - in a response phase: a bucket of what is still due, whether the bank covers it, the properties
-  owned by colour, and how many the opponent lacks.
+  owned by colour, how many the opponent lacks, and whether a property counts double if it is given
+  now.
 
 Where an action leaves a choice, the card is a function of what the player sees:
 
@@ -37,8 +38,14 @@ from rejoinder.games.deal.cards import (
     WORTH,
     YIELD,
 )
-from rejoinder.games.deal.keys import Field, field, identifier
-from rejoinder.games.deal.response import response_amount, valid_responses
+from rejoinder.games.deal.keys import DOUBLED, Field, doubled, field, identifier
+from rejoinder.games.deal.response import (
+    bank_value,
+    doubling,
+    highest_rent,
+    response_amount,
+    valid_responses,
+)
 from rejoinder.jit import kernel, rule
 
 RACE = 3
@@ -131,7 +138,9 @@ def race_key(state: Any) -> Any:
         return key | _turn_bits(state, own)
     due = state.owed - state.paid
     key |= np.uint64(1 + (due > 1) + (due > 2) + (due > 4)) << np.uint64(_DUE[0])
-    key |= np.uint64(_in_bank(state, own) >= due) << np.uint64(_COVERED[0])
+    key |= np.uint64(bank_value(state, own) >= due) << np.uint64(_COVERED[0])
+    offered = (key >> np.uint64(GIVE)) & _COLOUR_BITS
+    key |= doubling(state, offered > 0) << np.uint64(DOUBLED[0])
     for colour in range(3):
         mine = min(state.properties[own, colour], SET_SIZE[colour])
         key |= np.uint64(mine) << np.uint64(_OWN_SETS[0] + 2 * colour)
@@ -144,7 +153,7 @@ def _turn_bits(state: Any, own: Any) -> Any:
     return (
         np.uint64(state.streak_index) << np.uint64(_STREAK[0])
         | np.uint64(_lacks(state, own)) << np.uint64(_I_LACK[0])
-        | np.uint64(_in_bank(state, own) > 0) << np.uint64(_BANKED[0])
+        | np.uint64(bank_value(state, own) > 0) << np.uint64(_BANKED[0])
         | np.uint64(_strikes(state, own)) << np.uint64(_STRIKES[0])
         | np.uint64(_distance(state, own, True) <= turns_left) << np.uint64(_FINISHES[0])
     )
@@ -181,15 +190,7 @@ def _strikes(state: Any, own: Any) -> Any:
         owns |= state.properties[1 - own, colour]
         if state.hand[own, RENT_CARD + colour] > 0:
             most = max(most, response_amount(state, own, RENT_CARD + colour))
-    return owns > 0 and most > _in_bank(state, 1 - own)
-
-
-@rule
-def _in_bank(state: Any, player: Any) -> Any:
-    value = 0
-    for kind in range(MONEY_KINDS):
-        value += state.bank[player, kind] * WORTH[kind]
-    return value
+    return owns > 0 and most > bank_value(state, 1 - own)
 
 
 @rule
@@ -200,7 +201,7 @@ def race_move(state: Any, action: Any) -> Any:
     if action == SAVE:
         return _saving(state)
     if action == COLLECT:
-        return _collection(state)
+        return highest_rent(state)
     if action == END:
         return PASS
     if action == SAY_NO:
@@ -222,19 +223,6 @@ def _saving(state: Any) -> Any:
         if is_money and state.hand[player, kind] > 0 and WORTH[kind] > most:
             best, most = kind, np.int64(WORTH[kind])
     return best
-
-
-@rule
-def _collection(state: Any) -> Any:
-    player = state.mover
-    best = 0
-    most: Any = 0
-    for colour in range(3):
-        if state.hand[player, RENT_CARD + colour] > 0:
-            amount = response_amount(state, player, RENT_CARD + colour)
-            if amount > most:
-                best, most = colour, np.int64(amount)
-    return RENT_CARD + best
 
 
 @rule
@@ -295,6 +283,7 @@ def describe_race(key: int) -> dict[str, Any]:
             "due": _DUE_BUCKETS[due],
             "bank_covers": bool(field(key, _COVERED)),
             "own_sets": [field(key, _OWN_SETS) >> 2 * c & 3 for c in range(3)],
+            **doubled(key),
         }
     return told | {
         "streak_index": field(key, _STREAK),

@@ -24,6 +24,7 @@ from rejoinder.games.deal.cards import (
     JUST_SAY_NO,
     MONEY_KINDS,
     RENT_CARD,
+    WORTH,
     YIELD,
     rent_for,
 )
@@ -39,6 +40,28 @@ def response_amount(state: Any, initiator: Any, move: Any) -> Any:
     """What the opponent would owe; 0 means that no response is required."""
     colour = move - RENT_CARD
     return rent_for(colour, state.properties[initiator, colour])
+
+
+@rule
+def highest_rent(state: Any) -> Any:
+    """The rent card in the mover's hand that asks most; ties go to the lowest colour number."""
+    player = state.mover
+    best = 0
+    most: Any = 0
+    for colour in range(3):
+        if state.hand[player, RENT_CARD + colour] > 0:
+            amount = response_amount(state, player, RENT_CARD + colour)
+            if amount > most:
+                best, most = colour, np.int64(amount)
+    return RENT_CARD + best
+
+
+@rule
+def bank_value(state: Any, player: Any) -> Any:
+    value = 0
+    for kind in range(MONEY_KINDS):
+        value += state.bank[player, kind] * WORTH[kind]
+    return value
 
 
 @rule
@@ -58,6 +81,17 @@ def valid_responses(state: Any) -> Any:
 def times_counted(definition: Any, place: Any, move: Any) -> Any:
     """How many times its worth a card counts that is given as number `place` (from 0)."""
     return 2 if definition == ORDERED and place == 0 and move >= GIVE_PROPERTY else 1
+
+
+@rule
+def doubling(state: Any, offered: Any) -> Any:
+    """1: a property counts double if it is given now; 2: and the bank covers the debt; else 0.
+
+    `offered` tells whether one can be given.
+    """
+    if not offered or times_counted(state.response, state.n_responses, GIVE_PROPERTY) == 1:
+        return np.uint64(0)
+    return np.uint64(1 + (bank_value(state, state.mover) >= state.owed))
 
 
 @rule
