@@ -91,7 +91,7 @@ def test_the_oldest_ones_are_dropped(client: TestClient, monkeypatch: pytest.Mon
 def test_who_would_wait_for_too_many_others_is_told_to_come_back(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused, analyse = threading.Event(), analyses.analyse
+    refused = threading.Event()
 
     def slowly(*given: Any, **fields: Any) -> Analysis:
         assert refused.wait(60), "nobody was refused"
@@ -122,8 +122,6 @@ def test_who_would_wait_for_too_many_others_is_told_to_come_back(
 
 
 def _counted(made: list[int]) -> Callable[..., Analysis]:
-    analyse = analyses.analyse
-
     def counted(*given: Any, **fields: Any) -> Analysis:
         made.append(fields["games"])
         return analyse(*given, **fields)
