@@ -35,7 +35,7 @@ class Kernels:
         self._stopped = True
 
     def _load(self) -> None:
-        """From the cache in a few seconds; compiled, on a new machine, in some minutes."""
+        """From the cache in a few seconds; compiled, on a new machine, in 90 s of one core."""
         try:
             for game in GAMES.values():
                 for agent in (*opponents(game).values(), *untrained_agents(game)):
