@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import threading
 
-from rejoinder.evaluate.agents import Agent, opponents, random_agent
+from rejoinder.evaluate.agents import Agent, opponents
 from rejoinder.evaluate.search import searching
 from rejoinder.games import GAMES
 from rejoinder.games.base import Game
 from rejoinder.games.session import Session
+from rejoinder.warm import untrained_agents
 from rejoinder_gateway import analyses
 from rejoinder_gateway.decisions import Mind
 from rejoinder_gateway.problems import note
@@ -34,15 +35,17 @@ class Kernels:
         self._stopped = True
 
     def _load(self) -> None:
-        """From the cache in a few seconds; compiled, on a new machine, in about a minute."""
+        """From the cache in a few seconds; compiled, on a new machine, in 90 s of one core."""
         try:
             for game in GAMES.values():
-                for agent in opponents(game).values():
+                for agent in (*opponents(game).values(), *untrained_agents(game)):
                     self._play(game, agent)
-                self._play(game, searching(random_agent(game), game, 1))
+                for agent in untrained_agents(game):
+                    self._play(game, searching(agent, game, 1))
             for game in GAMES.values():
-                if not self._stopped:
-                    analyses.warm_up(game)
+                for agent in untrained_agents(game):
+                    if not self._stopped:
+                        analyses.warm_up(game, agent)
         except Exception as error:
             self.state = f"cannot be loaded; the log has more under {note(error)}"
             return

@@ -85,10 +85,8 @@ class Library:
         snapshot = await self._from(run, games) if games is not None else None
         if snapshot is None:
             snapshot = await self.snapshot(run)
-        return (
-            trained_agent(run.name, snapshot.abstraction, snapshot.policy, argmax=argmax),
-            snapshot,
-        )
+        policy = await asyncio.to_thread(getattr, snapshot, "policy")  # made when first needed
+        return trained_agent(run.name, snapshot.abstraction, policy, argmax=argmax), snapshot
 
     async def _from(self, run: Run, games: int) -> Snapshot | None:
         """The first whole checkpoint of so many games or more."""

@@ -20,7 +20,6 @@ from rejoinder.checkpoints import Checkpoint, Rows
 from rejoinder.config import RunConfig
 from rejoinder.games import queries
 from rejoinder.infosets import Infoset, Policy
-from rejoinder_gateway.schemas import ResponseAnalysis
 
 _ANSWER_BYTES = 4 * 2**20  # of answers kept for a snapshot: thousands
 
@@ -42,7 +41,6 @@ class Snapshot(Policy):
 
     def __init__(self, config: RunConfig, checkpoint: Checkpoint) -> None:
         super().__init__(config, checkpoint)
-        self.analysis: ResponseAnalysis | None = None  # once somebody has asked for it
         self._answers: OrderedDict[str, bytes] = OrderedDict()  # the latest last
         self._answer_bytes = 0
 

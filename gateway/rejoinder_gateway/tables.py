@@ -47,6 +47,7 @@ from rejoinder_gateway.telling import told_events
 
 _T = TypeVar("_T")
 _IDLE = timedelta(days=1)  # a game untouched for so long does not count as under way
+PENDING = 100  # thoughts that wait for the thread or are under way: with 10,000 samples, 2 s
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Table:
         self.changed = asyncio.Condition()
         self.gone = False  # no longer what the log says: whoever holds it must open it anew
         self.mind: Mind | None = None  # None until the agent is needed
+        self.asking = asyncio.Lock()  # held by who wants advice: the next one finds it made
+        self.advised: tuple[Session, schemas.Advice] | None = None  # the latest, and for what
         session = self.begin()
         made = list(moves)
         for move in made:
@@ -149,6 +152,7 @@ class Tables:
         self._cached, self._most, self._max_search = cached, most, max_search
         # One thread: however many agents think, they take one core, and the loop goes on.
         self._thinking = ThreadPoolExecutor(1, "thinking")
+        self._pending = 0
         self._recent: OrderedDict[str, Table] = OrderedDict()  # kept
         self._rebuilding: dict[str, asyncio.Task[Table]] = {}
         self._alive: WeakValueDictionary[str, Table] = WeakValueDictionary()  # in anybody's hands
@@ -260,28 +264,50 @@ class Tables:
             yield
 
     async def advice(self, table: Table) -> schemas.Advice:
-        """What the agent would do in the player's place; a problem if it is not his turn."""
+        """What the agent would do in the player's place; a problem if it is not his turn.
+
+        It is a function of the position, so it is kept until there is another.
+        """
         _check_turn(table)
-        mind = await self.mind(table)
-        _check_turn(table)  # somebody may have moved while the agent was loaded
-        return await self._of(mind, mind.advice, table.session)
+        async with table.asking:
+            mind = await self.mind(table)
+            _check_turn(table)  # somebody may have moved meanwhile
+            session = table.session
+            if table.advised is None or table.advised[0] is not session:
+                table.advised = session, await self._of(mind, mind.advice, session)
+            return table.advised[1]
 
     async def mind(self, table: Table) -> Mind:
-        """The agent of a game, as it was when the game began."""
+        """The agent of a game, as it was when the game began; it thinks no longer than allowed now.
+
+        Moves that it has made are in the log, so a lower limit changes no game that was told.
+        """
         if table.mind is None:
             row = table.row
             if row.opponent_kind == "baseline":
                 mind = Mind(baseline(GAMES[row.game], row.opponent), None)
             else:
                 mind = await self._trained(row.opponent, row.snapshot, row.argmax, row.fingerprint)
-            table.mind = _thinking(mind, GAMES[row.game], row.search)
+            samples = min(row.search, self._max_search)
+            table.mind = _thinking(mind, GAMES[row.game], samples)
         return table.mind
 
     async def _of(self, mind: Mind, ask: Callable[..., _T], *given: Any) -> _T:
-        """What a mind answers: at once, or in the thread for those who take their time."""
+        """What a mind answers: at once, or in the thread for those who take their time.
+
+        Who has had one thought may have the next before anybody else comes in, so a reply of
+        several moves that has begun is not refused.
+        """
         if not mind.thinks:
             return ask(*given)
-        return await asyncio.get_running_loop().run_in_executor(self._thinking, ask, *given)
+        if self._pending >= PENDING:
+            detail = "too many agents are thinking ahead; try again in 1 s"
+            raise Problem(503, "Too many thoughts", detail, {"Retry-After": "1"})
+        self._pending += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thinking, ask, *given)
+        finally:
+            self._pending -= 1
 
     async def _opponent(self, wanted: schemas.NewGame) -> tuple[Mind, Game, Rules, dict[str, Any]]:
         """Who plays, what, by which rules, and what is stored about that."""
@@ -495,8 +521,11 @@ def position(session: Session) -> str:
 
 
 def _thinking(mind: Mind, game: Game, samples: int) -> Mind:
-    """The same agent, thinking ahead with so many samples a move; 0: as it is."""
-    return Mind(searching(mind.agent, game, samples), mind.snapshot)
+    """The same agent, thinking ahead with so many samples a move; 0: as it is.
+
+    Steadily: how long it takes must not tell the player whether it had a choice.
+    """
+    return Mind(searching(mind.agent, game, samples, steady=True), mind.snapshot)
 
 
 async def _tell(table: Table) -> None:

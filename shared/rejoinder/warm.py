@@ -6,6 +6,9 @@ from rejoinder.actor import Actor
 from rejoinder.cfr.policy import policy_dtype
 from rejoinder.cfr.table import new_table
 from rejoinder.config import RunConfig
+from rejoinder.evaluate.agents import Agent, trained_agent
+from rejoinder.games.base import Game
+from rejoinder.games.contract import CONCRETE
 from rejoinder.metrics import win_rates
 
 
@@ -16,3 +19,19 @@ def warm_up_player(config: RunConfig) -> None:
     if config.eval_every:
         win_rates(quick, 0, policy)
     Actor(quick).play(0, policy)
+
+
+def untrained_agents(game: Game) -> list[Agent]:
+    """One for each number of actions that a policy may have: code is compiled for each anew.
+
+    Policies of concrete moves are left out where there is an abstraction: hardly a run has one.
+    """
+    widths = {
+        len(abstraction.actions): abstraction
+        for abstraction in game.abstractions
+        if abstraction.number != CONCRETE or len(game.abstractions) == 1
+    }
+    return [
+        trained_agent("untrained", abstraction, new_table(policy_dtype(width), 1), argmax=False)
+        for width, abstraction in widths.items()
+    ]

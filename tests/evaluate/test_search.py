@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -151,6 +152,23 @@ def test_it_tries_every_legal_move_and_looks_no_further(game: Game, rules: Rules
             assert len(legal) <= thought.samples <= max(60, 4 * len(legal))
             assert all(abs(value) <= 20 for value in thought.values.values())
     assert forced or rules != MEDIUM
+
+
+def test_a_steady_one_takes_its_samples_over_forced_moves_and_plays_the_same() -> None:
+    agent = searcher(random_agent(DEAL), DEAL, 60)
+    steady = dataclasses.replace(agent, steady=True)
+    forced = 0
+    for number, session in enumerate(positions(DEAL, MEDIUM, 5)):
+        thoughts = [
+            a.think(session.states, rng.stream(2, number, rng.CHOICES)) for a in (agent, steady)
+        ]
+        if len(session.legal()) == 1:
+            forced += 1
+            assert thoughts[1].samples == 60
+            assert list(thoughts[1].values) == [thoughts[0].move] == [thoughts[1].move]
+        else:
+            assert thoughts[0] == thoughts[1]
+    assert forced
 
 
 def test_a_budget_smaller_than_the_number_of_moves_tries_each_once() -> None:

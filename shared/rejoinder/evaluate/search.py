@@ -9,7 +9,9 @@ For the player to move, in order:
 3. When each has had its share of samples, give up the worse half of the moves (sequential halving:
    Karnin, Koren and Somekh, 2013), and go on with the rest until one is left.
 
-Ties go to the move that the policy likes better. A forced move takes no samples.
+Ties go to the move that the policy likes better. A forced move takes no samples, unless the search
+is *steady*: then it takes as many as a choice, since who waits would learn from the time that there
+was none.
 
 Invariant: the result is a function of the policy, the stream, the number of samples and what the
 player to move sees. Hidden cards are overwritten before anything looks at them.
@@ -49,7 +51,7 @@ class Thought:
     """What a search found."""
 
     move: int
-    values: dict[int, float]  # by legal move: the mean utility of its samples; empty if forced
+    values: dict[int, float]  # by legal move: the mean utility of its samples; empty if it had none
     samples: int  # that were played, of all moves together
 
 
@@ -59,6 +61,7 @@ class Searcher(Agent):
 
     game: Game
     samples: int  # a move, about: each round gives every move the same number, at least one
+    steady: bool = False  # whether forced moves take them, too
 
     def think(self, states: States, rng: Any) -> Thought:
         """Try the moves out, with randomness from `rng`."""
@@ -89,6 +92,7 @@ class Searcher(Agent):
         moves = len(self.game.moves)
         return Search(
             self.samples,
+            self.steady,
             np.zeros(2, self.game.dtype),
             np.zeros(4, STREAM),
             np.zeros(moves),
@@ -97,13 +101,13 @@ class Searcher(Agent):
         )
 
 
-def searching(agent: Agent, game: Game, samples: int) -> Agent:
+def searching(agent: Agent, game: Game, samples: int, *, steady: bool = False) -> Agent:
     """The agent thinking ahead with so many samples a move; with none, as it is."""
     if samples < 0:
         raise ValueError(f"search: a number of samples is needed, not {samples}")
     if samples == 0:
         return agent
-    return Searcher(agent.name, agent.kind, agent.abstraction, agent.book, game, samples)
+    return Searcher(agent.name, agent.kind, agent.abstraction, agent.book, game, samples, steady)
 
 
 def check_goes_by_policy(*agents: Agent) -> None:
@@ -117,6 +121,7 @@ class Search(NamedTuple):
     """A search as compiled code takes it: how long, and where to work."""
 
     samples: Any
+    steady: Any
     states: Any  # scratch, two: a deal, and a game played out from it
     streams: Any  # scratch, four: chance and choices, as they were after the deal and as they go on
     liking: Any  # scratch: the policy's probability of each move
@@ -150,7 +155,9 @@ def think(state: Any, kind: Any, book: Any, search: Any, weights: Any, rng: Any)
     while (1 << rounds) < popcount(left):
         rounds += 1
     if rounds == 0:
-        return np.int64(lowest_bit(left))
+        if not search.steady:
+            return np.int64(lowest_bit(left))
+        rounds = 1
     _like(state, kind, book, search.liking, weights)
     sample = 0
     for _ in range(rounds):
