@@ -366,7 +366,7 @@ class Tables:
     def _check_search(self, samples: int) -> None:
         if samples > self._max_search:
             raise Problem(
-                422,
+                403,
                 "Too many samples",
                 f"search: {samples} samples a move were asked for; {self._max_search} are allowed",
                 search_samples=self._max_search,

@@ -25,8 +25,9 @@ def gateway(page_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not for longer: while it is there an event loop runs in this thread, and there is but one."""
     try:
         with chromium() as launched:
             yield launched

@@ -88,12 +88,12 @@ def test_more_samples_than_allowed_are_refused(runs: Path, tmp_path: Path) -> No
         assert client.get(f"{API}/").json()["limits"]["search_samples"] == 50
         assert Player.start(client, {"run": "kuhn"}, search=50).game["search"] == 50
         answer = client.post(f"{API}/games", json={"opponent": {"run": "kuhn"}, "search": 51})
-        assert (answer.status_code, answer.json()["title"]) == (422, "Too many samples")
+        assert (answer.status_code, answer.json()["title"]) == (403, "Too many samples")
         assert answer.json()["search_samples"] == 50
     app = create_app(settings(runs, database, max_search=0))
     with TestClient(app, base_url=BASE) as client:
         answer = client.post(f"{API}/games", json={"opponent": {"run": "kuhn"}, "search": 1})
-        assert answer.status_code == 422
+        assert answer.status_code == 403
         assert Player.start(client, {"run": "kuhn"}).game["search"] == 0
 
 
