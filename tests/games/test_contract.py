@@ -236,8 +236,12 @@ def test_a_redealt_game_goes_on_like_any_other(game: Game, rules: Rules) -> None
 
 @pytest.mark.parametrize(
     ("game", "rules"),
-    [(game, game.configurations[name]) for game in GAMES.values() for name in game.enumerable],
-    ids=[f"{game.name}-{name}" for game in GAMES.values() for name in game.enumerable],
+    [
+        (game, game.configurations[name])
+        for game in GAMES.values()
+        for name in sorted(game.enumerable)
+    ],
+    ids=[f"{game.name}-{name}" for game in GAMES.values() for name in sorted(game.enumerable)],
 )
 def test_redealing_reaches_every_hidden_deal_with_its_probability(game: Game, rules: Rules) -> None:
     """At the first decision: the redealt state is distributed as the deal was, given the view."""
