@@ -158,6 +158,7 @@ class WandbTracker:
     def __init__(self, run: RunDir) -> None:
         import wandb
 
+        _wait_for_another_name(run.path / TRACKING / "wandb", f"*run-%Y%m%d_%H%M%S-{run.id}")
         try:
             self._run = wandb.init(
                 id=run.id,
@@ -213,16 +214,18 @@ class TensorboardTracker:
 
     def _add(self, event: Any) -> None:
         if self._writer is None:  # no file before there is something to write
-            self._wait_for_a_later_name()
+            _wait_for_another_name(self._folder, "events.out.tfevents.%s.*")
             self._writer = self._begin_file()
         event.wall_time = time.time()
         self._writer.add_event(event)
         self._writer.flush()
 
-    def _wait_for_a_later_name(self) -> None:
-        """TensorBoard reads files in the order of their names, which begin with the second."""
-        while any(self._folder.glob(f"events.out.tfevents.{int(time.time()):010d}.*")):
-            time.sleep(0.05)
+
+def _wait_for_another_name(folder: Path, names: str) -> None:
+    """Trackers name what they write by the second: what is there would be written over, or
+    read after what follows it."""
+    while any(folder.glob(time.strftime(names))):
+        time.sleep(0.05)
 
 
 TRACKERS: dict[str, Callable[[RunDir], Tracker]] = {

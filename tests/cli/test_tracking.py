@@ -214,6 +214,7 @@ def test_wandb_offline_has_every_figure(tmp_path: Path, monkeypatch: pytest.Monk
         run = trained(path, games)
         assert run_json("track", path, "--to", "wandb")["logged"] == 2
     files = sorted((path / TRACKING).glob(f"wandb/offline-run-*/run-{run.id}.wandb"))
+    assert len(files) == 2
     history = [step for file in files for step in _wandb_history(file)]
     wanted = [{"games": r["games"], **figures_of(r)} for r in run.metrics()]
     assert [{n: s[n] for n in s if not n.startswith("_")} for s in history] == wanted
