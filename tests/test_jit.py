@@ -1,4 +1,4 @@
-"""Machine instructions, and the promise that an edited rule is never served from an old cache."""
+"""Machine instructions, and the promise that a cache never serves another rule's code."""
 
 from __future__ import annotations
 
@@ -162,6 +162,16 @@ def play_showdown(package: Path) -> tuple[str, float, float, int]:
     return version, float(won), float(lost), int(hits)
 
 
+def test_modules_can_be_loaded_without_compilation() -> None:
+    """As numba's NUMBA_DISABLE_JIT has it, to look for an error with a debugger."""
+    code = "from rejoinder.games.queries import utilities; print(utilities.__module__)"
+    plain = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=plain, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "rejoinder.games.queries\n"
+
+
 @pytest.mark.slow
 def test_an_edited_rule_of_another_module_is_never_served_stale(package: Path) -> None:
     cold = play_showdown(package)
@@ -194,4 +204,4 @@ def test_without_a_place_for_the_cache_nothing_is_cached_elsewhere(package: Path
     )
     assert done.stdout.split()[1:] == ["2.0", "-2.0", "0"]
     assert "cannot be written" in done.stderr
-    assert not list(package.rglob("*.nbi"))
+    assert not list(package.rglob("*.nb?"))

@@ -1,4 +1,4 @@
-"""Compilation: three decorators, some machine instructions, a cache that never serves stale code.
+"""Compilation: three decorators, some machine instructions, a cache that never serves other code.
 
 numba's on-disk cache looks only at the file that holds the entry point, so a change in a rule that
 lives in another module would go unnoticed. The cache directory is therefore named after a hash of
@@ -23,6 +23,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
+
+from rejoinder.signature_files import Turns, keep
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,6 +69,7 @@ if not _CACHED:
         stacklevel=1,
     )
 
+_TURNS = Turns(CACHE_DIR / "turns")
 _RULE: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True}
 
 # Read by numba when a function is decorated, so it must be set before the first `kernel`.
@@ -94,7 +97,10 @@ def plain(function: F) -> F:
 
 def kernel(function: F) -> F:
     """Compile an entry point called from Python: cached on disk, releases the interpreter lock."""
-    return cast(F, numba.njit(cache=_CACHED, nogil=True, error_model="numpy")(function))
+    compiled: Any = numba.njit(cache=_CACHED, nogil=True, error_model="numpy")(function)
+    if _CACHED and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        keep(compiled, _TURNS)
+    return cast(F, compiled)
 
 
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
