@@ -76,19 +76,55 @@ def test_intervals_hold_as_often_as_they_say(
 ) -> None:
     """Independent noise, and noise in which neighbours are alike, as they are in MER."""
     rng = np.random.default_rng(5)
-    truth, rounds, held, shown = when(target, level, 0.3, power), 60, 0, 0
-    for _ in range(rounds):
-        noise = rng.normal(size=len(GAMES))
-        for k in range(1, len(GAMES)):
+    future: Any = np.arange(1, 601) * 50.0
+    held: list[bool] = []
+    shown: list[bool] = []
+    while len(held) < 60:
+        noise = rng.normal(size=len(future))
+        for k in range(1, len(future)):
             noise[k] = likeness * noise[k - 1] + math.sqrt(1 - likeness**2) * noise[k]
-        values = curve(level, 0.3, power) + 0.002 * noise * np.sqrt(GAMES[-1] / GAMES)
-        curves = fan(falling(values))
+        true = curve(level, 0.3, power, future)
+        series = falling(true + 0.002 * noise * np.sqrt(GAMES[-1] / future), future)
+        known = series.up_to(GAMES[-1])
+        if known.reached(target) < math.inf:
+            continue
+        curves = fan(known)
         found, later = curves.reaches(target), curves.at(4_000)
-        held += found.low <= truth <= found.high
-        actual = float(curve(level, 0.3, power, np.array(4_000))) + 0.002 * rng.normal()
-        shown += later.low <= actual <= later.high
-    assert held >= 0.85 * rounds
-    assert shown >= 0.85 * rounds
+        held.append(found.low <= series.reached(target) <= found.high)
+        shown.append(later.low <= true[79] + 0.002 * rng.normal() <= later.high)
+    assert np.mean(held) >= 0.85
+    assert np.mean(shown) >= 0.85
+
+
+def test_the_luck_of_evaluations_counts() -> None:
+    """A win rate that has levelled off below its target, with the noise of a few hundred games."""
+    rng = np.random.default_rng(3)
+    games: Any = np.arange(1, 401) * 50.0
+    held: list[bool] = []
+    while len(held) < 60:
+        values = curve(0.87, -0.1, 1.0, games) + 0.017 * rng.normal(size=len(games))
+        series = Series("win rate", games, values, np.ones(len(games)), -1, 0.0, 1.0)
+        known = series.up_to(3_000)
+        if known.reached(0.89) < math.inf:
+            continue
+        found = forecast(known, 0.89)
+        held.append(found.low <= series.reached(0.89) <= found.high)
+    assert np.mean(held) >= 0.85
+
+
+def test_what_is_expected_lies_ahead_and_where_evaluations_are() -> None:
+    """Curves that were there before, hidden by noise, included."""
+    rng = np.random.default_rng(2)
+    for target in (0.0315, 0.033, 0.036):
+        for _ in range(20):
+            values = curve(0.02, 0.3, 0.85) + 0.004 * rng.normal(size=len(GAMES))
+            series = falling(values)
+            if series.reached(target) < math.inf:
+                continue
+            found = forecast(series, target)
+            ends = [n for n in (found.low, found.games, found.high) if n < math.inf]
+            assert all(n >= GAMES[-1] and n % 50 == 0 for n in ends)
+            assert found.low > GAMES[-1] or values[-1] <= target
 
 
 def test_more_noise_is_said_to_be_less_sure() -> None:
@@ -109,19 +145,28 @@ def test_any_figures_give_an_answer_in_order_and_always_the_same(
     games: Any = 50.0 * np.arange(1, len(values) + 1)
     series = Series("x", games, np.array(values), games, -1 if rises else 1, 0.0, 1.0)
     found = forecast(series, target)
-    assert found.low <= found.games <= found.high
+    assert games[-1] <= found.low <= found.games <= found.high
     assert 0 <= found.chance <= 1
     assert 0 <= found.level[0] <= found.level[1] <= found.level[2] <= 1
     assert found == forecast(series, target)
 
 
-def test_one_lucky_evaluation_has_not_reached_a_target() -> None:
+@pytest.mark.parametrize("lucky", [[0], [5], [19], [0, 19], [5, 7]])
+def test_one_lucky_evaluation_has_not_reached_a_target(lucky: list[int]) -> None:
     values = np.full(20, 0.5)
-    values[5] = 0.1
     values[12:] = 0.2
+    values[lucky] = 0.1
     series = falling(values, GAMES[:20])
     assert series.reached(0.2) == GAMES[12]
     assert series.reached(0.1) == math.inf
+
+
+@pytest.mark.parametrize("first", [0, 5, 18])
+def test_two_neighbours_have(first: int) -> None:
+    values = np.full(20, 0.5)
+    values[first : first + 2] = 0.1
+    assert falling(values, GAMES[:20]).reached(0.1) == GAMES[first]
+    assert falling(np.array([]), np.array([])).reached(0.1) == math.inf
 
 
 def test_a_backtest_knows_only_the_beginning() -> None:
@@ -173,3 +218,17 @@ def test_series_of_a_runs_metrics() -> None:
     with pytest.raises(ForecastError, match="'nobody' is measured; there are random"):
         win_rate_series(records, "nobody")
     assert len(win_rate_series([], "anybody").games) == 0
+
+
+def test_what_no_trainer_writes_is_left_out() -> None:
+    rate = {"win_rate": 0.8, "low": 0.7, "high": 0.9}
+    records: list[dict[str, Any]] = [
+        {"games": 0, "mer": 1.0, "win_rates": {"random": rate}},
+        {"games": 10, "mer": None, "win_rates": {"random": 7}},
+        {"games": 20, "mer": math.inf, "win_rates": {"random": rate | {"low": math.nan}}},
+        {"games": 30, "mer": 10**400, "win_rates": {"random": {"win_rate": 0.8}}},
+        {"games": 40, "mer": "0.1", "win_rates": None},
+        {"games": 50, "mer": 0.2, "win_rates": {"random": rate}},
+    ]
+    for series in (mer_series(records), win_rate_series(records, "random")):
+        assert series.games.tolist() == [50]

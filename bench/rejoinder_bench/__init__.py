@@ -19,6 +19,7 @@ BENCHES = {
     "gateway": "policy queries and moves over HTTP, over a bare FastAPI route",
     "capacity": "predicted games a second, and the bottleneck, over what can be measured here",
     "search": "how long an agent thinks ahead before a move, over the 100 ms that it may",
+    "forecast": "intervals of forecasts that held, over all whose end is known",
     "crowd": "200 workers that come, go and die: nothing lost, memory bounded",
 }
 

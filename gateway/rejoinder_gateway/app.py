@@ -19,11 +19,12 @@ from starlette.middleware.cors import CORSMiddleware
 from rejoinder_gateway import examples, problems, web
 from rejoinder_gateway.analyses import Analyses
 from rejoinder_gateway.context import Context
+from rejoinder_gateway.forecasts import Forecasts
 from rejoinder_gateway.guard import Guard
 from rejoinder_gateway.health import Health
 from rejoinder_gateway.kernels import Kernels
 from rejoinder_gateway.library import Library
-from rejoinder_gateway.routers import games, policies, responses, results, runs, service
+from rejoinder_gateway.routers import forecasts, games, policies, responses, results, runs, service
 from rejoinder_gateway.security import Limiter, Streams, Tickets, UnderWay
 from rejoinder_gateway.settings import Settings
 from rejoinder_gateway.store import Store
@@ -63,6 +64,7 @@ def create_app(settings: Settings) -> FastAPI:
     for topic in (
         policies,
         responses,
+        forecasts,
         games,
         runs,
         results,
@@ -100,6 +102,7 @@ def _context(settings: Settings, telemetry: Telemetry) -> Context:
         settings=settings,
         library=library,
         analyses=Analyses(),
+        forecasts=Forecasts(),
         store=store,
         tables=tables,
         telemetry=telemetry,

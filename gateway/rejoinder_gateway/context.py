@@ -11,6 +11,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 
 from rejoinder_gateway.analyses import Analyses
+from rejoinder_gateway.forecasts import Forecasts
 from rejoinder_gateway.health import Health
 from rejoinder_gateway.kernels import Kernels
 from rejoinder_gateway.library import Library, Run
@@ -34,6 +35,7 @@ class Context:
     settings: Settings
     library: Library
     analyses: Analyses
+    forecasts: Forecasts
     store: Store
     tables: Tables
     telemetry: Telemetry

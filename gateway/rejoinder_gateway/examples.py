@@ -66,6 +66,7 @@ _RUN: Json = {
 }
 _RUN_DETAIL: Json = _RUN | {
     "config": {"game": "kuhn", "rules": {}, "abstraction": "none", "seed": 1, "games": 10_000},
+    "has_responses": False,
     "digest": _DIGEST,
     "provenance": [
         {
@@ -82,6 +83,30 @@ _HISTORY: Json = {
         {"games": 2000, "mer": 0.061, "infosets": 12, "win_rates": _WIN_RATES},
         {"games": 4000, "mer": 0.042, "infosets": 12},
     ]
+}
+_FORECAST: Json = {
+    "at": 4200,
+    "what": "mer",
+    "target": 0.03,
+    "reached": None,
+    "games": 7100.0,
+    "low": 6200.0,
+    "high": 9000.0,
+    "chance": 0.985,
+    "level": [0.0, 0.0046, 0.0121],
+    "seconds": 9.3,
+    "seconds_low": 6.4,
+    "seconds_high": 15.4,
+    "backtest": {
+        "known": 1400.0,
+        "games": 4200.0,
+        "said": [0.0377, 0.0415, 0.0461],
+        "was": 0.042,
+        "held": True,
+        "when_said": None,
+        "when_was": None,
+        "when_held": None,
+    },
 }
 
 # Policies
@@ -303,6 +328,7 @@ EXAMPLES: dict[str, list[Json]] = {  # by model
     "RunList": [{"runs": [_RUN]}],
     "RunDetail": [_RUN_DETAIL],
     "History": [_HISTORY],
+    "Forecast": [_FORECAST],
     "Accepted": [{"status": "stopping"}],
     "ResponseAnalysis": [ANALYSIS],
     "SnapshotList": [_SNAPSHOTS],

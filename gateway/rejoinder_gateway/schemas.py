@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from rejoinder.evaluate.analytics import Analysis
+from rejoinder.forecast import COVERAGE
 from rejoinder.infosets import Infoset
 
 
@@ -76,12 +77,46 @@ class RunList(BaseModel):
 
 class RunDetail(RunSummary):
     config: dict[str, Any]
+    has_responses: bool = Field(description="Whether its game has response phases.")
     digest: str | None = Field(description="Of the newest checkpoint that is whole.")
     provenance: list[dict[str, Any]]
 
 
 class History(BaseModel):
     records: list[dict[str, Any]]
+
+
+class Backtest(BaseModel):
+    """What would have been said early in the run, and what then was."""
+
+    known: float = Field(description="Games that it knew.")
+    games: float = Field(description="Games of the newest evaluation.")
+    said: list[float] = Field(description="Low, median and high of the figure after those games.")
+    was: float
+    held: bool = Field(description="Whether it was between low and high.")
+    when_said: list[float | None] | None = Field(
+        description="Low, median and high of the games to a target that was reached later."
+    )
+    when_was: float | None
+    when_held: bool | None
+
+
+class Forecast(BaseModel):
+    """When a run reaches a target. Games that are never enough are null."""
+
+    at: int = Field(description="Games that the run has now.")
+    what: str = Field(description="`mer`, or the opponent of the win rate.")
+    target: float
+    reached: float | None = Field(description="Games after which it was there; null: not yet.")
+    games: float | None = Field(description="Games after which it is expected.")
+    low: float | None = Field(description=f"Their interval of {COVERAGE:.0%}.")
+    high: float | None
+    chance: float | None = Field(description="Share of the refits that ever get there.")
+    level: list[float] | None = Field(description="Low, median and high of where the curve ends.")
+    seconds: float | None = Field(description="From now; null: never, or nobody knows how fast.")
+    seconds_low: float | None = Field(description=f"Their interval of {COVERAGE:.0%}.")
+    seconds_high: float | None
+    backtest: Backtest | None
 
 
 class ResponseAnalysis(Analysis):

@@ -9,11 +9,17 @@ The error is that of refits to curves that might as well have been measured: the
 blocks of its own residuals in another order (a block bootstrap, since neighbours err alike). Each
 refit leaves out a share of the beginning, because the law holds in the long run only. What the
 refits disagree about is what the forecast does not know; `backtest` shows what that was worth.
+
+When a target is reached is a matter of evaluations, not of the curve: they come now and then, and
+may be lucky. So each refit goes on with evaluations of its own, with residuals around it, and what
+counts is when they have reached the target by the rule that holds for measured ones.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,8 +34,8 @@ _POWERS = np.geomspace(0.1, 3.0, 200)
 _CUTS = (0.0, 0.2, 0.4, 0.6)  # shares of the beginning that refits leave out
 _REFITS = 100  # for each of them
 _LEFT = 6  # evaluations that they leave at least
+_AHEAD = 100  # evaluations to come that may be lucky; later ones are where the curve is
 _TAILS = ((1 - COVERAGE) / 2, 0.5, (1 + COVERAGE) / 2)
-_Z_95 = 1.96
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -60,21 +66,24 @@ class Series:
             weights=self.weights[known],
         )
 
-    def reached(self, target: float) -> float:
-        """The games of the first evaluation whose neighbourhood is there; infinite if none is.
+    def mark(self) -> bytes:
+        """Changes when what was measured does."""
+        parts = (self.games, self.values, self.weights)
+        return hashlib.sha256(b"".join(part.tobytes() for part in parts)).digest()
 
-        A neighbourhood is the median of an evaluation, the one before and the one after.
+    def reached(self, target: float) -> float:
+        """The games of the first evaluation that is there with the next one; infinite: none is.
+
+        One alone may be luck, at the ends of a series as in its middle.
         """
-        padded = np.pad(self.values, 1, mode="edge")
-        middle = np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0)
-        there = np.flatnonzero(self.sign * middle <= self.sign * target)
-        return float(self.games[there[0]]) if len(there) else math.inf
+        there = self.sign * self.values <= self.sign * target
+        pairs = np.flatnonzero(there[:-1] & there[1:])
+        return float(self.games[pairs[0]]) if len(pairs) else math.inf
 
 
 def mer_series(records: Iterable[Mapping[str, Any]]) -> Series:
     """MER as a run's metrics have it: a mean over what was played, so it steadies as games grow."""
-    known = [(r["games"], r["mer"]) for r in records if "mer" in r]
-    games, values = _columns(known, 2)
+    games, values = _columns([(r["games"], r) for r in records], "mer")
     return Series("MER", games, values, games, sign=1, least=0.0, most=math.inf)
 
 
@@ -86,16 +95,27 @@ def win_rate_series(records: Iterable[Mapping[str, Any]], opponent: str) -> Seri
         raise ForecastError(
             f"no win rate against {opponent!r} is measured; there are {', '.join(names)}"
         )
-    found = [(n, rates[opponent]) for n, rates in rated if opponent in rates]
-    columns = [(n, r["win_rate"], (r["high"] - r["low"]) / (2 * _Z_95)) for n, r in found]
-    games, values, errors = _columns(columns, 3)
-    weights = 1 / np.maximum(errors, 1e-6) ** 2
+    found = [(games, rates.get(opponent)) for games, rates in rated]
+    games, values, low, high = _columns(found, "win_rate", "low", "high")
+    weights = 1 / np.maximum(high - low, 1e-6) ** 2
     name = f"win rate against {opponent}"
     return Series(name, games, values, weights, sign=-1, least=0.0, most=1.0)
 
 
-def _columns(rows: list[tuple[Any, ...]], width: int) -> Array:
-    return np.array(rows, float).reshape(-1, width).T
+def _columns(measured: list[tuple[int, Any]], *names: str) -> Array:
+    """Games and figures; evaluations without figures that can be fitted are left out."""
+    rows = [
+        (games, *(figures[name] for name in names))
+        for games, figures in measured
+        if games > 0
+        and isinstance(figures, Mapping)
+        and all(_is_finite(figures.get(name)) for name in names)
+    ]
+    return np.array(rows, float).reshape(-1, 1 + len(names)).T
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -150,32 +170,21 @@ class Fan:
     level: Array
     scale: Array
     power: Array
-    noise: Array  # of an evaluation at the end of the series, one for each curve
+    noise: Array  # of evaluations after the series, a row for each curve
 
     def at(self, games: float) -> Outlook:
-        curves = self.level + self.scale * (games / self.unit) ** -self.power
-        shown = np.clip(curves + self.noise, self.series.least, self.series.most)
+        curves = self._curves(np.array([games]))[:, 0]
+        shown = np.clip(curves + self.noise[:, 0], self.series.least, self.series.most)
         low, _, high = np.quantile(shown, _TAILS)
         return Outlook(games, float(np.median(curves)), float(low), float(high))
 
     def band(self, games: Array) -> Array:
         """Low, median and high of the curves themselves, at each of the games."""
-        powers = (games[None, :] / self.unit) ** -self.power[:, None]
-        made: Array = np.quantile(
-            self.level[:, None] + self.scale[:, None] * powers, _TAILS, axis=0
-        )
+        made: Array = np.quantile(self._curves(games), _TAILS, axis=0)
         return made
 
     def reaches(self, target: float) -> Forecast:
-        sign = self.series.sign
-        left, scale = sign * (target - self.level), sign * self.scale
-        possible = (left > 0) & (scale > 0)
-        games = np.full(len(left), np.inf)
-        ratio = scale[possible] / left[possible]
-        exponent = np.log(ratio) / self.power[possible] + math.log(self.unit)
-        games[possible] = np.exp(np.minimum(exponent, math.log(HORIZON * 10)))
-        games[(scale == 0) & (left >= 0)] = self.series.games[0]  # a constant that is there already
-        games[games > HORIZON] = np.inf
+        games = self._reached(target)
         low, middle, high = _quantiles_with_infinity(games)
         ends = np.clip(np.quantile(self.level, _TAILS), self.series.least, self.series.most)
         return Forecast(
@@ -187,13 +196,49 @@ class Fan:
             level=(float(ends[0]), float(ends[1]), float(ends[2])),
         )
 
+    def _curves(self, games: Array) -> Array:
+        """A row for each curve."""
+        powers = (games / self.unit) ** -self.power[:, None]
+        made: Array = self.level[:, None] + self.scale[:, None] * powers
+        return made
+
+    def _reached(self, target: float) -> Array:
+        """What `Series.reached` will say, by each curve; the target is not reached yet.
+
+        A curve that was there before the last evaluation stays, and gets there with the next ones:
+        evaluations scatter around it, so that they have not shown it yet does not refute it. To
+        drop it would be to wait for later ones only, and to be too late on average.
+        """
+        series = self.series
+        last, spacing = series.games[-1], np.median(np.diff(series.games))
+        ahead = last + spacing * np.arange(_AHEAD + 1)
+        shown = self._curves(ahead[1:]) + self.noise
+        shown = np.column_stack([np.full(len(shown), series.values[-1]), shown])
+        there = series.sign * shown <= series.sign * target
+        pairs = there[:, :-1] & there[:, 1:]
+        crossing = np.maximum(self._crossing(target), ahead[-1])
+        later = last + spacing * np.ceil((crossing - last) / spacing)
+        later[later > HORIZON] = np.inf
+        made: Array = np.where(pairs.any(axis=1), ahead[pairs.argmax(axis=1)], later)
+        return made
+
+    def _crossing(self, target: float) -> Array:
+        """Where the curves themselves get there; 0 if they are there all along."""
+        sign = self.series.sign
+        left, scale = sign * (target - self.level), sign * self.scale
+        possible = (left > 0) & (scale > 0)
+        games = np.where((scale == 0) & (left >= 0), 0.0, np.inf)
+        exponent = np.log(scale[possible] / left[possible]) / self.power[possible]
+        games[possible] = self.unit * np.exp(np.minimum(exponent, math.log(HORIZON)))
+        return games
+
 
 def fan(series: Series) -> Fan:
     """Fit a series, and fit it again and again to learn how sure that is."""
     if len(series.games) < FEWEST:
         raise ForecastError(
             f"{series.name}: a forecast needs {FEWEST} evaluations, and there are "
-            f"{len(series.games)}"
+            f"{len(series.games)} (`eval_every` of a run's config: how many games apart they are)"
         )
     rng = np.random.default_rng(len(series.games))
     n = len(series.games)
@@ -229,7 +274,7 @@ def backtest(series: Series, target: float | None = None, share: float = 1 / 3) 
 def _refits(
     series: Series, cut: int, rng: np.random.Generator
 ) -> tuple[Array, Array, Array, Array]:
-    """Level, scale and power of refits that leave out the first `cut` evaluations; their noise."""
+    """Level, scale and power of refits that leave out the first `cut` evaluations; what follows."""
     unit = series.games[-1]
     games, values, weights = (
         part[cut:] for part in (series.games / unit, series.values, series.weights)
@@ -238,9 +283,9 @@ def _refits(
     fitted = level[0] + scale[0] * games ** -power[0]
     freedom = math.sqrt(len(games) / (len(games) - 3))
     even = (values - fitted) * np.sqrt(weights) * freedom  # residuals, all of one size
-    drawn = _blocks(even, rng) * (1 + _likeness(even))
+    drawn = _blocks(even, len(even), rng) * (1 + _likeness(even))
     refitted = _fit(series, games, fitted + drawn / np.sqrt(weights), weights)
-    return (*refitted, rng.choice(even, _REFITS) / math.sqrt(weights[-1]))
+    return (*refitted, _blocks(even, _AHEAD, rng) / math.sqrt(weights[-1]))
 
 
 def _likeness(residuals: Array) -> float:
@@ -250,15 +295,14 @@ def _likeness(residuals: Array) -> float:
     return min(1.0, max(0.0, found + 3 / len(residuals)))
 
 
-def _blocks(residuals: Array, rng: np.random.Generator) -> Array:
-    """Residuals in other orders: runs of neighbours, from anywhere, with either sign."""
-    n = len(residuals)
-    length = math.ceil(math.sqrt(n))
-    number = math.ceil(n / length)
-    begins = rng.integers(n, size=(_REFITS, number, 1))
-    signs = rng.choice((-1.0, 1.0), size=(_REFITS, number, 1))
-    chosen: Array = signs * residuals[(begins + np.arange(length)) % n]
-    return chosen.reshape(_REFITS, -1)[:, :n]
+def _blocks(residuals: Array, count: int, rng: np.random.Generator) -> Array:
+    """So many residuals in other orders: runs of neighbours, from anywhere, with either sign."""
+    length = math.ceil(math.sqrt(len(residuals)))
+    size = (_REFITS, math.ceil(count / length), 1)
+    begins = rng.integers(len(residuals), size=size)
+    signs = rng.choice((-1.0, 1.0), size=size)
+    chosen: Array = signs * residuals[(begins + np.arange(length)) % len(residuals)]
+    return chosen.reshape(_REFITS, -1)[:, :count]
 
 
 def _fit(series: Series, games: Array, values: Array, weights: Array) -> tuple[Array, Array, Array]:

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 from command import refused, run, run_json
 
-from rejoinder_cli.forecasts import MER, Target, tell
+from rejoinder import targets
+from rejoinder.config import load_config
+from rejoinder.forecast import Forecast, Series
+from rejoinder.rundir import RunDir
+from rejoinder.targets import MER, Target, Told, foresee, tell
+from rejoinder_cli.forecasts import backtest_in_words, in_words, watcher
 from rejoinder_cli.live import live_status
 from rejoinder_cli.output import Output
 
@@ -31,28 +36,53 @@ def test_a_forecast_in_words() -> None:
     told = tell(records(0.01), Target(MER, 0.0125), status)
     assert told.forecast is not None
     assert told.forecast.games == pytest.approx(2_000, rel=0.05)
-    assert told.seconds == pytest.approx(20, rel=0.1)
-    assert told.text().startswith("MER 0.0125 is expected after ")
-    assert " s from now" in told.text()
-    assert "after 1,000 games it would be 0.0150 (" in told.backtest_text()
+    assert told.seconds is not None
+    low, middle, high = told.seconds
+    assert middle == pytest.approx(20, rel=0.1)
+    assert low == (told.forecast.low - 1_000) / 50
+    assert high == (told.forecast.high - 1_000) / 50
+    plain = told.plain()
+    assert [plain[f"seconds{end}"] for end in ("_low", "", "_high")] == [low, middle, high]
+    assert in_words(told).startswith("MER 0.0125 is expected after ")
+    assert in_words(told).endswith(f", {middle:.0f} s from now ({low:.0f} s to {high:.0f} s)")
+    assert "after 1,000 games it would be 0.0150 (" in backtest_in_words(told)
 
     never = tell(records(0.01), Target(MER, 0.005), status)
-    assert "is not expected, however long it trains: the fitted curve levels off at" in never.text()
+    assert "is not expected, however long it trains: the fitted curve levels off at" in in_words(
+        never
+    )
     assert never.plain()["games"] is None
     json.dumps(never.plain(), allow_nan=False)
 
     there = tell(records(0.01), Target(MER, 0.02), status)
-    assert there.text() == "MER 0.02 was reached after 500 games"
+    assert in_words(there) == "MER 0.02 was reached after 500 games"
     assert there.plain()["reached"] == 500
-    assert "it was 500" in there.backtest_text()
+    assert "it was 500" in backtest_in_words(there)
     assert math.isinf(never.reached)
+
+
+@pytest.mark.parametrize(
+    ("chance", "low", "games", "words"),
+    [
+        (0.62, 1_500, 2_000, "is expected after 2,000 games (1,500 to no end), 20 s from now (10 "),
+        (0.38, 1_500, math.inf, "is unlikely by this curve: 38% of the refits get there; the fit"),
+        (0.03, math.inf, math.inf, "is not expected, however long it trains: the fitted curve lev"),
+    ],
+)
+def test_as_sure_as_the_refits_are(chance: float, low: float, games: float, words: str) -> None:
+    found = Forecast(0.01, games, low, math.inf, chance, (0.008, 0.01, 0.011))
+    told = Told(Target(MER, 0.01), math.inf, found, None)
+    said = in_words(told.at_speed({"games": 1_000, "games_per_second": 50.0}))
+    assert said.startswith(f"MER 0.01 {words}")
+    assert said.endswith(f"; {chance:.0%} of the refits get there") is (chance == 0.03)
+    assert told.plain()["seconds_high"] is None
 
 
 def test_nobody_knows_how_fast_a_run_is_that_is_over() -> None:
     over = {"games": 1_000, "games_per_second": 50.0, "alive": False}
     told = tell(records(0.01), Target(MER, 0.0125), over)
     assert told.seconds is None
-    assert "from now" not in told.text()
+    assert "from now" not in in_words(told)
 
 
 def test_the_command(kuhn: Path) -> None:
@@ -69,6 +99,46 @@ def test_status_shows_it(kuhn: Path) -> None:
     shown = run("status", kuhn, "--forecast", "mer=0.001").stdout
     assert "MER 0.001 is " in shown
     assert "finished" in run("status", kuhn).stdout
+
+
+def test_a_watched_run_is_told_of_with_its_newest_figures_and_speed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits: list[Target] = []
+
+    def counted(series: Series, target: Target) -> Told:
+        fits.append(target)
+        return foresee(series, target)
+
+    monkeypatch.setattr(targets, "foresee", counted)
+    directory = RunDir.create(tmp_path / "run", load_config("kuhn"))
+    for games in range(50, 1_001, 50):
+        directory.append_metrics({"games": games, "mer": 0.01 + 5 / games})
+        if games < 950:
+            directory.append_metrics({"games": games, "win_rates": rates(games)})
+    look = watcher(directory, Target("random", 0.695))
+    status = {"games": 1_000, "games_per_second": 50.0}
+    first = look(status)
+    assert look(status | {"games_per_second": 5.0}) != first
+    assert look(status | {"games": 1_300}) != first
+    assert look(status) == first
+    assert len(fits) == 1
+    directory.append_metrics({"games": 950, "win_rates": rates(9_000)})
+    directory.append_metrics({"games": 1_000, "win_rates": rates(9_000)})
+    assert look(status) == "a win rate of 69.5% against random was reached after 950 games"
+    assert len(fits) == 2
+
+
+def test_a_watched_run_that_was_hardly_measured(tmp_path: Path) -> None:
+    directory = RunDir.create(tmp_path / "run", load_config("kuhn"))
+    look = watcher(directory, Target(MER, 0.1))
+    assert look({"games": 0}).startswith("no forecast yet: MER: a forecast needs 8 evaluations")
+    assert watcher(directory, None)({"games": 0}) == ""
+
+
+def rates(games: int) -> dict[str, dict[str, float]]:
+    rate = 0.7 - 8 / games
+    return {"random": {"win_rate": rate, "low": rate - 0.02, "high": rate + 0.02}}
 
 
 def test_the_line_of_training_under_way_has_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +168,10 @@ def test_bad_input(kuhn: Path, tmp_path: Path) -> None:
     told = refused("status", kuhn, "--forecast", "nobody=0.5")
     assert "no 'nobody' here; there are mer, random" in told
     told = refused("forecast", kuhn, "--win-rate", "nobody=0.5")
-    assert "no win rate against 'nobody' is measured; there are random" in told
+    assert "--win-rate: no 'nobody' here; there are random" in told
+    for number in ("1.5", "0.5"):
+        told = refused("forecast", kuhn, "--win-rate", f"mer={number}")
+        assert "--win-rate: no 'mer' here; there are random" in told
     few = tmp_path / "few"
     run_json("train", "kuhn", "--games", "5", "--mode", "sequential", "--run", few)
     assert "needs 8 evaluations, and there are 1" in refused("forecast", few, "--mer", "0.1")

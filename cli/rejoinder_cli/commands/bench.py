@@ -9,7 +9,8 @@ import typer
 from rejoinder_cli.output import JsonFlag, Output
 
 _NAMES = (
-    "openspiel, kernel, startup, determinism, runtime, learner, gateway, capacity, search or crowd."
+    "openspiel, kernel, startup, determinism, runtime, learner, gateway, capacity, search, crowd "
+    "or forecast."
 )
 
 

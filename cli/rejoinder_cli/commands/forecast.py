@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rejoinder_cli.forecasts import MER, Target, tell
+from rejoinder_cli.forecasts import backtest_in_words, in_words
 from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import RunArgument
 
@@ -29,18 +29,21 @@ def forecast(
 ) -> None:
     """Forecast when a run reaches a target, with its error and a backtest."""
     from rejoinder.rundir import RunDir
+    from rejoinder.targets import MER, Target, tell
 
     output = Output(as_json)
     targets = [] if mer is None else [Target.of("--mer", MER, mer)]
-    targets += [Target.parse("--win-rate", text) for text in win_rate or []]
-    if not targets:
+    rates = [Target.parse("--win-rate", text) for text in win_rate or []]
+    if not targets + rates:
         raise ValueError("name a target: --mer 0.05, or --win-rate risk-aware=0.88")
     directory = RunDir.open(run)
+    for target in rates:
+        target.check("--win-rate", directory.config, mer=False)
     records, status = directory.metrics(), directory.standing()
-    told = [tell(records, target, status) for target in targets]
+    told = [tell(records, target, status) for target in targets + rates]
     for one in told:
-        output.say(one.text())
-        output.say(one.backtest_text())
+        output.say(in_words(one))
+        output.say(backtest_in_words(one))
     output.result(
         {"run": str(run), "at": status["games"], "forecasts": [one.plain() for one in told]}
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rejoinder_cli.commands.forecast import ForecastOption
-from rejoinder_cli.forecasts import Target, watcher
+from rejoinder_cli.forecasts import watcher
 from rejoinder_cli.options import RedisOption
 from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import OptionalRunArgument, RunArgument
@@ -30,6 +30,7 @@ def status(
 ) -> None:
     """Show how far a run is, how fast, how good, and with which workers."""
     from rejoinder.rundir import RunDir
+    from rejoinder.targets import Target
     from rejoinder_cli.live import live_status, panel
 
     output = Output(as_json)

@@ -40,6 +40,7 @@ async def run(here: Here, run: TheRun) -> RunDetail:
     return RunDetail(
         **dict(summary(run)),
         config=run.directory.config.model_dump(mode="json"),
+        has_responses=run.game.responses is not None,
         digest=await _digest(here.library, run),
         provenance=[session.model_dump(exclude_unset=True) for session in run.sessions()],
     )
