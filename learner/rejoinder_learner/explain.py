@@ -144,7 +144,8 @@ def _which(wanted: str, names: dict[int, tuple[str, str]], found: list[int]) -> 
     near = difflib.get_close_matches(wanted, by_name, n=_SHOWN, cutoff=0.5)
     close = ", ".join(dict.fromkeys(by_name[name] for name in near))
     hint = f"; near are {close}" if close else f"; it has met {len(names):,} others"
-    return f"INFOSET: the run has met no infoset {wanted!r}{hint}"
+    listed = "without INFOSET those visited most are listed"
+    return f"INFOSET: the run has met no infoset {wanted!r}{hint}; {listed}"
 
 
 def history(

@@ -27,6 +27,10 @@ def write_atomically(path: Path, content: bytes | Iterator[bytes]) -> None:
     try:
         write_durably(temporary, content)
         os.replace(temporary, path)
+    except OSError as error:
+        if error.filename == str(temporary):
+            error.filename, error.filename2 = str(path), None  # the one that was asked for
+        raise
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)

@@ -173,8 +173,14 @@ def _parse(content: bytes) -> _File:
     try:
         return _File.model_validate(json.loads(content, object_pairs_hook=_unique))
     except json.JSONDecodeError as error:
+        if error.pos == 0 and content:
+            raise PaperError(
+                "this is not JSON, as checkpoints in the paper's format are "
+                "(`rejoinder export --format paper` writes them)"
+            ) from None
         where = f"line {error.lineno}, column {error.colno}"
-        raise PaperError(f"damaged JSON: {error.msg} at {where}") from None
+        what = error.msg.removesuffix(" at")
+        raise PaperError(f"damaged JSON: {what} at {where}") from None
     except UnicodeDecodeError:
         raise PaperError("damaged JSON: it is not text") from None
     except RecursionError:

@@ -47,6 +47,22 @@ def test_what_never_happened_may_still_happen() -> None:
     assert ends(never)[1] > 0.05
 
 
+@pytest.mark.parametrize("of", [3, 7, 49, 93])
+def test_deals_that_are_all_alike_tell_no_more_for_being_rounded(of: int) -> None:
+    alike = share(np.ones(50), np.full(50, float(of)))
+    assert ends(alike) == pytest.approx(wilson(1 / of, 50))
+
+
+def test_the_smallest_spread_there_is_counts() -> None:
+    """One deal of thousands differs, by one of its units."""
+    wholes = np.full(2000, 50.0)
+    parts = np.ones(2000)
+    parts[0] = 2.0
+    low, high = ends(share(parts, wholes))
+    alike_low, alike_high = ends(share(np.ones(2000), wholes))
+    assert high - low < (alike_high - alike_low) / 10
+
+
 def test_without_observations_there_is_nothing_to_tell() -> None:
     assert ratio(np.zeros(3), np.zeros(3)) is None
     assert share(np.zeros(3), np.zeros(3)) is None

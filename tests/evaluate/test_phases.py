@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from rejoinder import rng
 from rejoinder.evaluate.agents import Agent, baseline_agent, random_agent
-from rejoinder.evaluate.analytics import phase_figures, refusal_value
+from rejoinder.evaluate.analytics import PhaseFigures, phase_figures, refusal_value
 from rejoinder.evaluate.match import play_match
 from rejoinder.evaluate.phases import (
     AS_DEALT,
@@ -27,6 +28,7 @@ from rejoinder.evaluate.phases import (
 )
 from rejoinder.evaluate.search import searching
 from rejoinder.games import GAMES
+from rejoinder.games.base import RESPONSE_NAMES
 from rejoinder.games.deal import DealRules
 from rejoinder.games.deal.cards import JUST_SAY_NO
 from rejoinder.games.session import Session
@@ -72,11 +74,21 @@ class Phase:
         return self.game, self.seat, self.charged, outcome, decisions, cash, taken
 
 
+Choices = Counter[tuple[int, bool, frozenset[str], str]]  # charger's side, first, options, chosen
+
+
+def kind_of(name: str) -> str:
+    if name.startswith("give"):
+        return "give cash" if name.startswith("give bank") else "give property"
+    return {"just say no": "refuse"}.get(name, name)
+
+
 def count_by_hand(
     rules: DealRules, agents: tuple[Agent, Agent], games: int, seed: int
-) -> tuple[list[Phase], Any, list[float]]:
+) -> tuple[list[Phase], Any, Choices, list[float]]:
     """The same games, move by move in sessions, told by the names of moves alone."""
     phases: list[Phase] = []
+    made: Choices = Counter()
     decisions = np.zeros((games, 2, 2), int)
     won = []
     for g in range(games):
@@ -87,9 +99,11 @@ def count_by_hand(
             side = 0 if seat == g % 2 else 1
             decisions[g, 1 if under_way else 0, side] += 1
             owned = session.view(seat).own.properties  # type: ignore[attr-defined]
+            options = frozenset(kind_of(move.name) for move in session.legal())
             session.apply(agents[side].choose(session.states, choices))
             name = next(e.name for e in reversed(session.history) if e.actor is not None)
             if under_way:
+                made[1 - side, not under_way.given, options, kind_of(name)] += 1
                 under_way.last = name
                 if name.startswith("give"):
                     under_way.given.append(name)
@@ -105,7 +119,25 @@ def count_by_hand(
                     phases.append(under_way)
         assert session.utilities is not None
         won.append(session.utilities[g % 2])
-    return phases, decisions, won
+    return phases, decisions, made, won
+
+
+def choices_told(watched: Watched) -> Choices:
+    return Counter(
+        {
+            (
+                side,
+                later == 0,
+                frozenset(n for k, n in enumerate(RESPONSE_NAMES) if options >> k & 1),
+                RESPONSE_NAMES[kind],
+            ): int(watched.choices[side, later, options, kind])
+            for side, later, options, kind in np.argwhere(watched.choices).tolist()
+        }
+    )
+
+
+def figures_of(watched: Watched) -> PhaseFigures:
+    return phase_figures(watched.phases, watched.choices.sum(axis=0), len(watched.won))
 
 
 def as_told(watched: Watched) -> list[tuple[int, int, int, str, int, int, int]]:
@@ -119,10 +151,11 @@ def as_told(watched: Watched) -> list[tuple[int, int, int, str, int, int, int]]:
 def test_every_phase_is_as_a_person_would_note_it(rules: DealRules) -> None:
     agents = (baseline_agent(DEAL), random_agent(DEAL))
     games = 120 if rules is MICRO else 20
-    phases, decisions, won = count_by_hand(rules, agents, games, seed=3)
+    phases, decisions, choices, won = count_by_hand(rules, agents, games, seed=3)
     watched = watch(DEAL, rules, *agents, games=games, seed=3)
     assert as_told(watched) == [phase.told() for phase in phases]
     assert (watched.decisions == decisions).all()
+    assert choices_told(watched) == choices
     assert watched.won.tolist() == won
     for phase in watched.phases:
         assert phase["side"] == (phase["seat"] != phase["game"] % 2)
@@ -134,26 +167,39 @@ def test_every_phase_is_as_a_person_would_note_it(rules: DealRules) -> None:
 def test_every_way_to_end_a_phase_is_met() -> None:
     """Otherwise the comparison above would say less than it seems to."""
     agent = random_agent(DEAL)
-    phases = watch(DEAL, MEDIUM, agent, agent, games=400, seed=1).phases
+    watched = watch(DEAL, MEDIUM, agent, agent, games=400, seed=1)
+    phases = watched.phases
     assert set(phases["outcome"]) == set(range(len(OUTCOMES)))
     assert (phases["cash"] + phases["property"] > phases["charged"]).any()
-    figures = phase_figures(phases, 400)
+    figures = figures_of(watched)
     assert sum(part.count for part in figures.outcomes) == figures.phases == len(phases)
     assert sum(part.share.value for part in figures.outcomes if part.share) == pytest.approx(1)
     assert sum(part.count for part in figures.amounts) == figures.phases
     assert [part.charged for part in figures.amounts] == [1, 2, 4, 7]
 
 
+def test_choices_are_told_where_there_are_some() -> None:
+    agent = random_agent(DEAL)
+    choices = figures_of(watch(DEAL, MEDIUM, agent, agent, games=150, seed=1)).choices
+    both = [choice for choice in choices if choice.chosen.keys() == {"give cash", "give property"}]
+    assert [choice.first for choice in both] == [True, False]
+    for choice in both:
+        assert choice.times == sum(choice.chosen.values()) > 100
+        assert 0.4 < choice.chosen["give cash"] / choice.times < 0.6
+    assert min(len(choice.chosen) for choice in choices) == 2
+
+
 @pytest.mark.parametrize("rules", [MEDIUM, ORDERED], ids=["medium", "ordered"])
 def test_what_is_paid_in_full_covers_what_was_charged(rules: DealRules) -> None:
     agent = random_agent(DEAL)
-    phases = watch(DEAL, rules, agent, agent, games=400, seed=1).phases
+    watched = watch(DEAL, rules, agent, agent, games=400, seed=1)
+    phases = watched.phases
     paid = phases["cash"] + phases["property"]
     in_full = np.isin(phases["outcome"], [PAID_CASH, PAID_PROPERTY, PAID_BOTH])
     assert (paid >= phases["charged"])[in_full].all()
     assert (paid < phases["charged"])[~in_full].all()
     too_much = np.maximum(paid - phases["charged"], 0)
-    overpaid = phase_figures(phases, 400).overpaid
+    overpaid = figures_of(watched).overpaid
     assert overpaid is not None
     assert overpaid.value == pytest.approx(too_much.mean())
 
@@ -202,8 +248,9 @@ def test_a_refusal_is_worth_exactly_nothing_where_nothing_is_demanded() -> None:
     assert (value.right.value, value.right.low, value.right.high) == (0, 0, 0)
     assert value.card is not None  # but it takes the place of a card that is worth something
     assert value.card.value < 0
-    figures = phase_figures(watch(DEAL, rules, agent, agent, games=20, seed=1).phases, 20)
-    assert (figures.phases, figures.charged, figures.amounts) == (0, None, [])
+    figures = figures_of(watch(DEAL, rules, agent, agent, games=20, seed=1))
+    assert (figures.phases, figures.charged) == (0, None)
+    assert (figures.amounts, figures.choices) == ([], [])
 
 
 def test_without_refusals_in_the_deck_there_is_nothing_to_compare() -> None:

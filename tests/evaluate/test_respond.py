@@ -1,4 +1,4 @@
-"""The approximate best response: a lower bound, and not an empty one."""
+"""Attackers who are trained or think ahead: lower bounds, and not empty ones."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rejoinder.cfr.tree import build_tree
 from rejoinder.evaluate import respond
 from rejoinder.evaluate.agents import trained_agent
 from rejoinder.evaluate.exploit import policy_exploitability, response_infosets
-from rejoinder.evaluate.match import play_match
-from rejoinder.evaluate.respond import ResponseBound, best_response_bound
-from rejoinder.evaluate.search import searching
+from rejoinder.evaluate.match import MatchResult, play_match
+from rejoinder.evaluate.respond import ResponseBound, best_response_bound, thinking_bound
+from rejoinder.evaluate.search import ANYWHERE, searching
 from rejoinder.games import GAMES
 from rejoinder.games.base import Rules
 
@@ -55,27 +55,44 @@ def test_it_is_positive_and_below_the_exact_exploitability_on_micro() -> None:
     assert bound.exploitability <= exact + error
 
 
-def test_restricted_to_responses_it_is_a_bound_on_what_they_give_away() -> None:
-    intent = DEAL.abstraction("intent")
-    agent = trained_agent("uniform", intent, NOTHING, argmax=False)
+def thinking_on_uniform(rules: Rules, where: int = ANYWHERE, **how: Any) -> MatchResult:
+    agent = trained_agent("uniform", DEAL.abstraction("intent"), NOTHING, argmax=False)
+    return thinking_bound(DEAL, rules, agent, where=where, **{"samples": 50, "games": 2000} | how)
 
-    def bound(rules: Rules, training_games: int, where: int) -> ResponseBound:
-        return best_response_bound(
-            *(DEAL, rules, agent),
-            abstraction=intent,
-            training_games=training_games,
-            match_games=4000,
-            where=where,
-        )
 
-    real = build_tree(DEAL, MICRO, policy=intent)
-    exact = policy_exploitability(real, NOTHING, response_infosets(real)).exploitability
-    small = bound(MICRO, 500, intent.responses)
-    assert small.exploitability <= exact + small.match.utility_error
-    assert bound(MICRO, 500, 0).infosets == 0
-    medium = bound(DEAL.configurations["medium"], 200, intent.responses)
-    assert medium.exploitability > 0.1 + medium.match.utility_error
-    assert 0 < medium.infosets <= 32  # of response phases, for either seat
+def test_who_thinks_ahead_wins_less_than_the_exact_exploitability_and_not_nothing() -> None:
+    real = build_tree(DEAL, MICRO, policy=DEAL.abstraction("intent"))
+    exact = policy_exploitability(real, NOTHING).exploitability
+    found = thinking_on_uniform(MICRO)
+    assert 0.4 * exact < found.mean_utility - found.utility_error
+    assert found.mean_utility <= exact + found.utility_error
+    assert found == thinking_on_uniform(MICRO)
+    assert found != thinking_on_uniform(MICRO, seed=2)
+
+
+def test_restricted_it_is_a_bound_on_what_those_moves_give_away() -> None:
+    answers = DEAL.abstraction("none").responses
+    real = build_tree(DEAL, MICRO, policy=DEAL.abstraction("intent"))
+    responses = response_infosets(real)
+    for where, free in ((answers, responses), (ANYWHERE & ~answers, ~responses)):
+        exact = policy_exploitability(real, NOTHING, free).exploitability
+        found = thinking_on_uniform(MICRO, where)
+        assert found.mean_utility <= exact + found.utility_error
+    medium = thinking_on_uniform(DEAL.configurations["medium"], answers, games=400)
+    assert medium.mean_utility > 0.1 + medium.utility_error
+    # Who may think nowhere plays like the agent.
+    nowhere = thinking_on_uniform(MICRO, 0)
+    assert abs(nowhere.mean_utility) <= nowhere.utility_error
+
+
+def test_who_thinks_ahead_finds_nothing_in_an_equilibrium_of_kuhn_and_much_in_folly() -> None:
+    rules = KUHN.configurations["standard"]
+    tree = build_tree(KUHN, rules)
+    for bets in (always("b"), always("p"), equilibrium(1 / 3)):
+        exact = policy_exploitability(tree, table(bets)).exploitability
+        found = thinking_bound(KUHN, rules, player(bets), samples=200, games=4000)
+        assert 0.3 * exact - found.utility_error < found.mean_utility
+        assert found.mean_utility <= exact + found.utility_error
 
 
 def test_it_is_a_function_of_the_seed() -> None:
@@ -146,35 +163,35 @@ def test_it_may_begin_as_another_agent_and_then_has_his_actions() -> None:
     assert idle.exploitability < bound.exploitability
 
 
-def test_restricted_it_cannot_begin_as_another() -> None:
-    """Where it may not decide it plays as the agent does, who would have to be that other."""
-    agent = player(always("b"))
-    with pytest.raises(ValueError, match="where: a restricted responder begins as the agent"):
-        bound_on_kuhn(always("b"), begin_as=agent, where=1)
-
-
 def test_agents_that_search_are_refused() -> None:
     rules, plain = KUHN.configurations["standard"], player(always("b"))
     thinker = searching(plain, KUHN, 2)
     with pytest.raises(ValueError, match="here play goes by the policy alone"):
         best_response_bound(KUHN, rules, thinker, training_games=1, match_games=2)
     with pytest.raises(ValueError, match="here play goes by the policy alone"):
+        thinking_bound(KUHN, rules, thinker, samples=1, games=2)
+    with pytest.raises(ValueError, match="here play goes by the policy alone"):
         best_response_bound(KUHN, rules, plain, begin_as=thinker, training_games=1, match_games=2)
 
 
 @pytest.mark.parametrize(("match_games", "choice_games"), [(2, 2), (100, 50), (20_000, 4_000)])
-def test_the_games_to_choose_by_are_in_proportion(
+def test_the_games_to_choose_by_are_in_proportion_and_others_than_those_that_measure(
     match_games: int, choice_games: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played = []
+    played, seeds = [], []
 
     def note(*who: Any, games: int, seed: int) -> Any:
         played.append(games)
+        seeds.append(seed)
         return play_match(*who, games=games, seed=seed)
 
     monkeypatch.setattr(respond, "play_match", note)
-    bound_on_kuhn(always("b"), match_games, training_games=1)
+    bound_on_kuhn(always("b"), match_games, training_games=1, seed=5)
     assert played == [choice_games] * 4 + [match_games]
+    # All are compared on the same deals, and none is measured on those that it was chosen by, or
+    # has trained on.
+    assert len(set(seeds[:4])) == 1
+    assert len({5, seeds[0], seeds[-1]}) == 3
 
 
 def test_progress_is_heard_for_every_training_game() -> None:

@@ -72,6 +72,10 @@ class NaiveDeal:
         self.paid = 0
         self.responses: list[str] = []
 
+        # Who yields shows that he has no Just Say No: his cards then, and those played since.
+        self.shown: list[int] = [0, 0]
+        self.played_since: list[int] = [0, 0]
+
         self._draw_cards(0, hand_size)
         self._draw_cards(1, hand_size)
         self._start_streak(first_player)
@@ -189,6 +193,7 @@ class NaiveDeal:
             "properties": [sorted(self.properties[0]), sorted(self.properties[1])],
             "deck_size": len(self.deck),
             "discard": sorted(self.discard),
+            "cannot_refuse": [self._surely_no_refusals(0), self._surely_no_refusals(1)],
             "turn": self.turn,
             "streak_player": self.streak_player,
             "streak_index": self.streak_index,
@@ -222,6 +227,7 @@ class NaiveDeal:
             return
 
         self.hands[player].remove(action)
+        self.played_since[player] = self.played_since[player] + 1
         if action.startswith("property "):
             self.properties[player].append(action)
             if self._count_complete_sets(player) >= self.sets_needed:
@@ -250,6 +256,8 @@ class NaiveDeal:
 
         finished = False
         if action == "yield":
+            self.shown[responder] = len(self.hands[responder])
+            self.played_since[responder] = 0
             finished = True
         elif action == JUST_SAY_NO:
             self.hands[responder].remove(JUST_SAY_NO)
@@ -273,6 +281,10 @@ class NaiveDeal:
         if finished:
             self.in_response = False
             self._end_turn(passed=False)
+
+    def _surely_no_refusals(self, player: int) -> int:
+        """Cards of a hand that were there at the last yield, if those were played first."""
+        return max(0, self.shown[player] - self.played_since[player])
 
     def _property_counts_double(self) -> bool:
         """Under ordered responses, until the first card of the phase is given."""

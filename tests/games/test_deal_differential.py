@@ -135,6 +135,7 @@ def _snapshot(states: States) -> dict[str, object]:
         "properties": [_cards(state["properties"][p].tobytes()) for p in (0, 1)],
         "deck_size": state["deck_count"],
         "discard": _cards(state["discard"].tobytes()),
+        "cannot_refuse": state["cannot_refuse"].tolist(),
         "turn": state["turn"],
         "streak_player": state["streak_player"],
         "streak_index": state["streak_index"],

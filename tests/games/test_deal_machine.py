@@ -130,6 +130,9 @@ class DealMachine(RuleBasedStateMachine):
         assert (state["hand_count"] == state["hand"].sum(axis=1)).all()
         assert state["deck_count"] == state["deck"].sum()
         assert state["due"] == 0, "chance is resolved"
+        refusals = state["hand"][:, JUST_SAY_NO]
+        assert (state["cannot_refuse"] >= 0).all()
+        assert (state["cannot_refuse"] <= state["hand_count"] - refusals).all()
 
     @invariant()
     def the_streak_is_within_its_bounds(self) -> None:

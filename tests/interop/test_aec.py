@@ -66,7 +66,7 @@ def test_the_same_game_as_the_engines(name: str, abstraction: str) -> None:
             *(game, game.configurations[configuration]),
             seed=5,
             index=index,
-            first_player=index % game.starts,
+            first_player=(5 + index) % game.starts,
         )
         for seat, seen, action in play(table, index):
             assert session.to_move == seat
@@ -168,6 +168,14 @@ def test_an_illegal_action() -> None:
     assert checked.rewards[loser] == -1
 
 
+def test_either_player_begins_where_every_reset_has_a_seed() -> None:
+    table, began = GameEnv("deal-medium"), []
+    for seed in range(10):
+        table.reset(seed=seed)
+        began.append(table.agent_selection)
+    assert began == ["player_0", "player_1"] * 5
+
+
 def test_seeds_and_resets() -> None:
     def deals(table: GameEnv, seeds: list[int | None]) -> list[list[str]]:
         made = []
@@ -181,11 +189,11 @@ def test_seeds_and_resets() -> None:
     assert deals(first, [3]) == deals(second, [3])
     assert len({tuple(deal) for deal in deals(first, [3, None, 4, None])}) == 4
     first.reset(seed=3)
-    assert first.agent_selection == "player_0"
-    first.reset()
     assert first.agent_selection == "player_1"
-    first.reset(options={"first_player": 0})
+    first.reset()
     assert first.agent_selection == "player_0"
+    first.reset(options={"first_player": 1})
+    assert first.agent_selection == "player_1"
     one, other = GameEnv("deal-medium"), GameEnv("deal-medium")
     assert deals(one, [None]) != deals(other, [None])  # no seed at all: no two are alike
 

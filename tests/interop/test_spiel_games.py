@@ -105,7 +105,7 @@ def test_its_own_checks(name: str) -> None:
 def test_its_own_checks_on_the_papers_rules() -> None:
     game = pyspiel.load_game("rejoinder_deal")
     assert game.setting.rules == GAMES["deal"].configurations["medium"]
-    pyspiel.random_sim_test(game, num_sims=1, serialize=False, verbose=False)
+    pyspiel.random_sim_test(game, num_sims=1, serialize=True, verbose=False)
 
 
 @pytest.mark.parametrize("name", ["kuhn", "deal"])

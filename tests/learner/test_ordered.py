@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from runtime import trained
 
-from rejoinder.cfr.rollout import policies
-from rejoinder.cfr.table import table_of
 from rejoinder.config import load_config
-from rejoinder.evaluate.agents import baseline_agent, random_agent, trained_agent
+from rejoinder.evaluate.agents import baseline_agent, random_agent
 from rejoinder.evaluate.match import play_match
 from rejoinder.games.deal import DealRules
-from rejoinder.rundir import RunDir
-from rejoinder_learner.sequential import train
 
 
 def test_it_differs_from_the_paper_in_the_response_alone() -> None:
@@ -33,11 +30,7 @@ def test_rules_from_before_there_was_a_choice_keep_their_fingerprint() -> None:
 @pytest.mark.slow
 def test_a_short_training_makes_a_strong_agent(tmp_path: Path) -> None:
     config = load_config("ordered", {"games": 300, "eval_every": 0})
-    run = RunDir.create(tmp_path / "ordered", config)
-    train(run)
-    game, abstraction = config.load_game(), config.load_abstraction()
-    policy = policies(table_of(run.result().rows))
-    agent = trained_agent("trained", abstraction, policy, argmax=False)
+    agent, game = trained(config, tmp_path / "ordered"), config.load_game()
     template = game.template(config.rules)
     for opponent, least in ((random_agent(game), 0.95), (baseline_agent(game), 0.7)):
         result = play_match(game, template, agent, opponent, games=1_000, seed=1)

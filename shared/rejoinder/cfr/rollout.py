@@ -39,7 +39,6 @@ from rejoinder.jit import copy_record, hot, kernel, lowest_bit, popcount, rule
 from rejoinder.rng import CHOICES, DEALS, TRAINING, next_u64, open_stream, uniform
 
 EVERYONE = -1  # the learning seat, when all learn
-ANYWHERE = 2**64 - 1  # mask of the decisions to learn, when there is no limit to them
 NOT_A_PLAYER = -1  # the actor, when it was chance
 
 MAX_REGRET = 1e9  # of one decision; far beyond any game's stakes, and sums of it stay finite
@@ -111,8 +110,8 @@ def play_game(
     start(states[0], index % starts)
     book = Book(policy, abstraction, policy, abstraction)
     reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
-    who, where, how = EVERYONE, np.uint64(ANYWHERE), (rollouts, epsilon, common_luck)
-    return _learn(states, book, book, who, where, streams, how, reach, strategy, entries)
+    how = (rollouts, epsilon, common_luck)
+    return _learn(states, book, book, EVERYONE, streams, how, reach, strategy, entries)
 
 
 @kernel
@@ -120,7 +119,6 @@ def play_against(
     template: Any,
     book: Any,
     opponent: Any,  # plays its average policy and does not learn
-    where: Any,  # the learner decides where all legal actions are in this mask, else as `opponent`
     states: Any,
     streams: Any,
     seed: Any,
@@ -138,7 +136,7 @@ def play_against(
     seat = (index // starts) % 2
     reach, strategy = np.ones(2), np.empty(len(entries[0].regret))
     how = (rollouts, epsilon, common_luck)
-    return _learn(states, book, opponent, seat, where, streams, how, reach, strategy, entries)
+    return _learn(states, book, opponent, seat, streams, how, reach, strategy, entries)
 
 
 @rule
@@ -147,7 +145,6 @@ def _learn(
     book: Any,  # of the learner
     opponent: Any,  # book of the others in rollouts, and of those who do not learn
     seat: Any,  # of the learner, or EVERYONE
-    where: Any,  # mask of actions: he learns the decisions that have no others, or ANYWHERE
     streams: Any,
     how: Any,  # (rollouts, epsilon, common luck)
     reach: Any,  # scratch by player: probability of the others' moves and of chance so far
@@ -162,11 +159,11 @@ def _learn(
     n = 0
     while current_player(state) != OVER:
         player = current_player(state)
-        legal = legal_actions(state, book.abstraction)
-        if (seat != EVERYONE and player != seat) or legal & ~where:
+        if seat != EVERYONE and player != seat:
             _act(state, opponent, AVERAGE, rng)
             _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
             continue
+        legal = legal_actions(state, book.abstraction)
         entry = entries[n]
         n += 1
         entry.key = infoset_key(state, book.abstraction)

@@ -28,10 +28,15 @@ from rejoinder.evaluate.phases import (
     play_refusals,
     watch,
 )
-from rejoinder.evaluate.respond import best_response_bound
-from rejoinder.games.base import Abstraction, Game, Rules
+from rejoinder.evaluate.respond import thinking_bound
+from rejoinder.evaluate.search import ANYWHERE
+from rejoinder.games.base import RESPONSE_NAMES, Abstraction, Game, Rules
+from rejoinder.games.contract import CONCRETE
 
 Role = Literal["initiator", "responder"]
+
+# Of the analyses that reports and the gateway make: some seconds of one core.
+GAMES, ATTACK_GAMES, SAMPLES, SEED = 4_000, 400, 100, 1
 
 
 class _Told(BaseModel):
@@ -42,10 +47,12 @@ class RoleFigures(_Told):
     """Learning and play in one of the two roles: main play, or the answers of response phases."""
 
     infosets: int
-    choices: int  # infosets with more than one action; the figures of policies are about these
+    choices: int  # infosets with more than one action
     updates: int
     reach: float  # share of the whole table's
-    regret_by_reach: float | None  # mean over infosets of the largest mean regret, as in MER
+    mer_share: float  # what the role adds to MER: both together are it
+    # means over infosets with a choice from here on
+    regret_by_reach: float | None  # of the largest mean regret
     regret_by_updates: float | None
     positive_regret_by_reach: float | None  # the same of the mean over actions of max(regret, 0)
     positive_regret_by_updates: float | None
@@ -53,6 +60,7 @@ class RoleFigures(_Told):
     entropy_by_updates: float | None
     evenness_by_reach: float | None  # the entropy over that of a uniform policy
     evenness_by_updates: float | None
+    # of play
     decisions: Estimate  # in a game, of both players
     value: Estimate | None  # mean utility of who decides, over decisions
 
@@ -75,6 +83,14 @@ class AmountFigures(_Told):
     utility: Estimate | None
 
 
+class ChoiceFigures(_Told):
+    """Answers where there was a choice between these kinds of answers, and no others."""
+
+    first: bool  # of its phase, or a later one
+    times: int
+    chosen: dict[str, int]  # by kind
+
+
 class PhaseFigures(_Told):
     """The response phases that one side, or either, has started."""
 
@@ -89,6 +105,7 @@ class PhaseFigures(_Told):
     utility: Estimate | None  # of who charged
     outcomes: list[OutcomeFigures]
     amounts: list[AmountFigures]
+    choices: list[ChoiceFigures]  # first answers before later ones
 
 
 class RefusalValue(_Told):
@@ -103,15 +120,14 @@ class RefusalValue(_Told):
 
 
 class ResponseExploitability(_Told):
-    """What the agent gives away by its answers in response phases alone."""
+    """What the agent gives away: by its answers in response phases, by main play, by both."""
 
     method: Literal["exact", "lower bound"]
     by_responses: Estimate
-    by_main_play: float | None  # exact only
-    whole: float | None  # exact only: without any restriction
-    abstraction: str | None  # lower bound only: the responder's
-    training_games: int | None
-    games: int | None
+    by_main_play: Estimate
+    whole: Estimate  # without any restriction
+    samples: int | None  # lower bounds only: of a move of the attacker, who thinks ahead
+    games: int | None  # lower bounds only: of each of the three matches
 
 
 class Analysis(_Told):
@@ -135,14 +151,15 @@ def analyse(
     opponent: Agent | None = None,
     games: int,
     seed: int,
-    training_games: int | None = None,
+    attack_games: int | None = None,
+    samples: int = 0,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Analysis:
     """Analyse a trained agent; `rows` are those of the learner's table that it comes from.
 
-    Without an opponent it plays against itself. Where the game cannot be enumerated,
-    exploitability takes a responder of so many `training_games`; None leaves it out.
-    `progress` hears how many of `steps` are done.
+    Without an opponent it plays against itself. Where the game cannot be enumerated, bounds on
+    the exploitability take three matches of `attack_games` against an attacker who thinks ahead
+    with so many `samples`; None leaves them out. `progress` hears how many of `steps` are done.
     """
     check_has_responses(game)
     games += games % 2
@@ -157,15 +174,15 @@ def analyse(
         progress=lambda deals: progress(games + 6 * deals),
     )
     exploited = None
-    if training_games is not None or game.is_enumerable(rules):
+    if attack_games is not None or game.is_enumerable(rules):
         exploited = response_exploitability(
             game,
             rules,
             agent,
-            training_games=training_games or 0,
-            games=games,
+            games=attack_games or 0,
+            samples=samples,
             seed=seed,
-            progress=lambda trained: progress(4 * games + trained),
+            progress=lambda attacks: progress(4 * games + attacks),
         )
     return Analysis(
         opponent=opponent.name if opponent else "itself",
@@ -178,9 +195,9 @@ def analyse(
     )
 
 
-def steps(games: int, training_games: int | None) -> int:
+def steps(games: int, attack_games: int | None) -> int:
     """What `analyse` counts its progress up to: each deal is played six times more."""
-    return 4 * (games + games % 2) + (training_games or 0)
+    return 4 * (games + games % 2) + 3 * (attack_games or 0)
 
 
 def check_has_responses(game: Game) -> None:
@@ -200,29 +217,33 @@ def role_figures(rows: Any, abstraction: Abstraction, played: Watched) -> dict[R
 
 
 def _role(rows: Any, reach: float, played: Watched, role: int) -> RoleFigures:
-    legal = _legal(rows)
+    # Where there is one action nothing is regretted: such infosets would only dilute the means.
+    choices = rows[_legal(rows).sum(axis=1) > 1]
+    legal = _legal(choices)
     actions = legal.sum(axis=1)
-    means = rows["regret"] / np.where(rows["count"] > 0, rows["count"], 1.0)
-    positive = np.where(legal, np.maximum(means, 0.0), 0.0).sum(axis=1) / np.maximum(actions, 1)
-    policy = rows["policy"][:, AVERAGE]
+    largest = largest_mean_regrets(choices)
+    means = choices["regret"] / np.where(choices["count"] > 0, choices["count"], 1.0)
+    positive = np.where(legal, np.maximum(means, 0.0), 0.0).sum(axis=1) / actions
+    policy = choices["policy"][:, AVERAGE]
     terms = policy * np.log2(policy, out=np.zeros_like(policy), where=policy > 0.0)
     entropy = np.abs(terms.sum(axis=1))
-    choice = actions > 1
-    evenness = entropy[choice] / np.log2(actions[choice])
-    by_reach, by_updates = rows["reach"], rows["updates"].astype(float)
+    evenness = entropy / np.log2(actions)
+    by_reach, by_updates = choices["reach"], choices["updates"].astype(float)
+    regret = float((largest_mean_regrets(rows) * rows["reach"]).sum())
     return RoleFigures(
         infosets=len(rows),
-        choices=int(choice.sum()),
+        choices=len(choices),
         updates=int(rows["updates"].sum()),
-        reach=float(by_reach.sum()) / reach if reach > 0.0 else 0.0,
-        regret_by_reach=_weighted(largest_mean_regrets(rows), by_reach),
-        regret_by_updates=_weighted(largest_mean_regrets(rows), by_updates),
+        reach=float(rows["reach"].sum()) / reach if reach > 0.0 else 0.0,
+        mer_share=regret / reach if reach > 0.0 else 0.0,
+        regret_by_reach=_weighted(largest, by_reach),
+        regret_by_updates=_weighted(largest, by_updates),
         positive_regret_by_reach=_weighted(positive, by_reach),
         positive_regret_by_updates=_weighted(positive, by_updates),
-        entropy_by_reach=_weighted(entropy[choice], by_reach[choice]),
-        entropy_by_updates=_weighted(entropy[choice], by_updates[choice]),
-        evenness_by_reach=_weighted(evenness, by_reach[choice]),
-        evenness_by_updates=_weighted(evenness, by_updates[choice]),
+        entropy_by_reach=_weighted(entropy, by_reach),
+        entropy_by_updates=_weighted(entropy, by_updates),
+        evenness_by_reach=_weighted(evenness, by_reach),
+        evenness_by_updates=_weighted(evenness, by_updates),
         decisions=mean(_by_deal(played.decisions[:, role].sum(axis=1)) / 2),
         value=_value(played, role),
     )
@@ -251,16 +272,16 @@ def _by_deal(values: Any) -> Any:
 
 
 def _charges(played: Watched, *, itself: bool) -> dict[str, PhaseFigures]:
-    phases, games = played.phases, len(played.won)
+    phases, choices, games = played.phases, played.choices, len(played.won)
     if itself:
-        return {"either": phase_figures(phases, games)}
+        return {"either": phase_figures(phases, choices.sum(axis=0), games)}
     return {
-        "agent": phase_figures(phases[phases["side"] == 0], games),
-        "opponent": phase_figures(phases[phases["side"] == 1], games),
+        who: phase_figures(phases[phases["side"] == side], choices[side], games)
+        for side, who in enumerate(("agent", "opponent"))
     }
 
 
-def phase_figures(phases: Any, games: int) -> PhaseFigures:
+def phase_figures(phases: Any, choices: Any, games: int) -> PhaseFigures:
     """Counts and means of response phases that were met in so many games (whole pairs)."""
 
     def count(of: Any) -> Any:
@@ -305,7 +326,24 @@ def phase_figures(phases: Any, games: int) -> PhaseFigures:
             )
             for part in by_amount
         ],
+        choices=_choices(choices),
     )
+
+
+def _choices(counts: Any) -> list[ChoiceFigures]:
+    """From int64[first or later, mask of kinds, kind]."""
+    kinds = range(counts.shape[2])
+    return [
+        ChoiceFigures(
+            first=later == 0,
+            times=int(counts[later, options].sum()),
+            chosen={
+                RESPONSE_NAMES[k]: int(counts[later, options, k]) for k in kinds if options >> k & 1
+            },
+        )
+        for later, options in np.argwhere(counts.sum(axis=2)).tolist()
+        if options.bit_count() > 1
+    ]
 
 
 def _sum_by_deal(phases: Any, values: Any, games: int) -> Any:
@@ -339,47 +377,50 @@ def response_exploitability(
     rules: Rules,
     agent: Agent,
     *,
-    training_games: int,
     games: int,
+    samples: int,
     seed: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> ResponseExploitability:
-    """What a best response gains that plays main actions as the agent does.
+    """What a best response gains that plays main actions, or answers, as the agent does.
 
-    Exact, in the real game, where it can be enumerated; else the lower bound of a responder that
-    was trained for so many games and measured in `games` of its own. It sees what the agent sees:
-    a richer view has too many infosets to learn from response phases alone.
+    Exact, in the real game, where it can be enumerated; else lower bounds, in `games` each.
     """
     if game.is_enumerable(rules):
         tree = build_tree(game, rules, policy=agent.abstraction)
         policy, responses = agent.book.policy, response_infosets(tree)
-        found = policy_exploitability(tree, policy, responses).exploitability
-        return ResponseExploitability(
-            method="exact",
-            by_responses=around(found, 0.0),
-            by_main_play=policy_exploitability(tree, policy, ~responses).exploitability,
-            whole=policy_exploitability(tree, policy).exploitability,
-            abstraction=None,
-            training_games=None,
-            games=None,
+        exact = [
+            around(policy_exploitability(tree, policy, where).exploitability, 0.0)
+            for where in (responses, ~responses, None)
+        ]
+        return _exploitability("exact", exact)
+    answers = game.abstractions[CONCRETE].responses
+    bounds = []
+    for k, where in enumerate((answers, ANYWHERE & ~answers, ANYWHERE)):
+        found = thinking_bound(
+            *(game, rules, agent),
+            where=where,
+            samples=samples,
+            games=games,
+            seed=seed,
+            progress=lambda played, before=k * games: progress(before + min(played, games)),  # type: ignore[misc]
         )
-    bound = best_response_bound(
-        game,
-        rules,
-        agent,
-        abstraction=agent.abstraction,
-        training_games=training_games,
-        match_games=games,
-        seed=seed,
-        where=agent.abstraction.responses,
-        progress=progress,
-    )
+        bounds.append(around(found.mean_utility, found.utility_error))
+    return _exploitability("lower bound", bounds, samples, games + games % 2)
+
+
+def _exploitability(
+    method: Literal["exact", "lower bound"],
+    found: list[Estimate],
+    samples: int | None = None,
+    games: int | None = None,
+) -> ResponseExploitability:
+    answers, main, whole = found
     return ResponseExploitability(
-        method="lower bound",
-        by_responses=around(bound.exploitability, bound.match.utility_error),
-        by_main_play=None,
-        whole=None,
-        abstraction=bound.abstraction,
-        training_games=training_games,
-        games=bound.match.games,
+        method=method,
+        by_responses=answers,
+        by_main_play=main,
+        whole=whole,
+        samples=samples,
+        games=games,
     )

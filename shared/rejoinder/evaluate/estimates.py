@@ -15,6 +15,9 @@ from pydantic import BaseModel, ConfigDict
 
 from rejoinder.evaluate.match import Z_95, wilson
 
+# An error below this is none: with n units a true one is 1/n² at least, and rounding makes 1e-16.
+_ROUNDING = 1e-13
+
 
 class Estimate(BaseModel):
     """A mean or a share; no interval where there are too few observations for one."""
@@ -57,7 +60,7 @@ def share(parts: Any, wholes: Any) -> Estimate | None:
     value = float(parts.sum()) / total
     error = _error(value, parts, wholes)
     # Where all deals are alike nothing is known of their spread; each then counts as one.
-    alike = error == 0.0 or not math.isfinite(error)
+    alike = error < _ROUNDING or not math.isfinite(error)
     units = float((wholes > 0).sum()) if alike else value * (1.0 - value) / error**2
     low, high = wilson(value, units)
     return Estimate(value=value, low=low, high=high)

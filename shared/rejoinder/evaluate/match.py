@@ -37,7 +37,8 @@ _STARTS: dict[Starts, int] = {
     "opponent": OPPONENT_STARTS,
 }
 Z_95 = 1.959963984540054
-_CHUNK = 500
+_CHUNK = 500  # games between two words on progress
+_SEARCHED = 10  # the same where an agent thinks ahead, which may take seconds a game
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,9 @@ def play_match(
         np.zeros(len(opponent.abstraction.actions)),
     )
     searches = prepared(agent), prepared(opponent)
-    for low in range(0, games, _CHUNK):
-        high = min(low + _CHUNK, games)
+    chunk = _CHUNK if searches == (None, None) else _SEARCHED
+    for low in range(0, games, chunk):
+        high = min(low + chunk, games)
         _play_games(
             template,
             *scratch,

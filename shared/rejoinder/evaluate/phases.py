@@ -30,23 +30,26 @@ from rejoinder.games.base import (
     GIVES_CASH,
     GIVES_PROPERTY,
     REFUSES,
+    RESPONSE_NAMES,
     YIELDS,
     Game,
     Rules,
 )
 from rejoinder.games.contract import (
+    CONCRETE,
     OVER,
     apply,
     blank_refusals,
     current_player,
     demand,
     hand_refusal,
+    legal_actions,
     payment,
     resolve_chance,
     start,
     utility,
 )
-from rejoinder.jit import copy_record, kernel, rule
+from rejoinder.jit import copy_record, kernel, lowest_bit, rule
 from rejoinder.rng import CHOICES, DEALS, REDEALS, STREAM, open_stream
 
 # How a response phase ended.
@@ -88,6 +91,7 @@ class Watched:
 
     phases: Any  # PHASE[…], in the order of play
     decisions: Any  # int32[games, role, side]
+    choices: Any  # int64[side of who charged, first or later, mask of kinds to choose from, kind]
     won: Any  # float64[games]: the agent's utility
 
 
@@ -108,6 +112,7 @@ def watch(
     most = _CHUNK * game.max_decisions(rules) // 2  # a phase is two decisions at least
     phases, record = [], np.zeros(most, PHASE)
     decisions, won = np.zeros((games, len(ROLES), 2), np.int32), np.zeros(games)
+    choices = np.zeros((2, 2, 1 << len(RESPONSE_NAMES), len(RESPONSE_NAMES)), np.int64)
     scratch = _scratch(game, agent, opponent)
     for low in range(0, games, _CHUNK):
         high = min(low + _CHUNK, games)
@@ -123,12 +128,13 @@ def watch(
             responses.kind,
             record,
             decisions,
+            choices,
             won,
         )
         phases.append(record[:found].copy())
         if progress:
             progress(high)
-    return Watched(np.concatenate(phases), decisions, won)
+    return Watched(np.concatenate(phases), decisions, choices, won)
 
 
 def play_refusals(
@@ -197,6 +203,7 @@ def _watch_games(
     kinds: Any,  # by move: what it does in a response phase
     phases: Any,  # out
     decisions: Any,  # out
+    choices: Any,  # out
     won: Any,  # out
 ) -> Any:
     state = states[0]
@@ -214,6 +221,9 @@ def _watch_games(
             else:
                 move = choose(state, opponent[0], opponent[1], other_weights, streams[1])
             paid = payment(state, move)
+            if due > 0:
+                later = np.int64(phases[n].cards > 0)
+                choices[phases[n].side, later, _options(state, kinds), kinds[move]] += 1
             apply(state, move)
             if due > 0:
                 _note(phases[n], kinds[move], paid)
@@ -226,6 +236,17 @@ def _watch_games(
         for k in range(of_game, n):
             phases[k].utility = utility(state, phases[k].seat)
     return n
+
+
+@rule
+def _options(state: Any, kinds: Any) -> Any:
+    """What the responder could do, as a mask of kinds."""
+    options: Any = 0
+    left = legal_actions(state, CONCRETE)
+    while left:
+        options |= 1 << kinds[lowest_bit(left)]
+        left &= left - np.uint64(1)
+    return options
 
 
 @rule

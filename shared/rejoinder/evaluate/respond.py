@@ -1,18 +1,20 @@
-"""An approximate best response: a learner trained against one fixed agent, then measured.
+"""Lower bounds on an agent's exploitability, by attackers who know it.
 
-Whatever it wins per game, a true best response wins at least as much, so its mean utility is a
+Whatever an attacker wins per game, a best response wins at least as much, so its mean utility is a
 lower bound on the agent's exploitability (starts and seats alternate, so the value of the game
 itself is zero for a symmetric game, and is subtracted by averaging over both seats for any other).
-The bound holds whatever the training did: it is measured by a match with deals of its own. (Below
-zero it says nothing: the training was too short to find anything.)
+The bound holds whatever the attacker does: it is measured by a match. Below zero it says nothing:
+the attacker found nothing. There are two, which find different things:
 
-The responder plays as the agent does wherever it has not learned better, so that it starts from
-zero and not from random play; where the game has a richer abstraction it sees more than the agent.
-It may also start from another agent, and then has that one's actions: two agents with different
-actions are compared by what the same attacker wins against either.
-
-It may be restricted to decisions with certain actions, those of response phases for instance. At
-all others it plays as the agent does, so the bound tells what those decisions alone give away.
+- One *thinks ahead*: it tries its moves out in the position at hand, by the agent's own policy for
+  everybody (`search`). It sees all that a player can see and chooses among all moves, but corrects
+  one move at a time (a local best response: Lisý and Bowling, 2017). It may be restricted to
+  certain moves, those of response phases for instance, and else plays as the agent does; the bound
+  then tells what those moves alone give away.
+- One *is trained*: a learner against the fixed agent, whose deviations can build on each other. It
+  plays as the agent does wherever it has not learned better, so that it starts from zero and not
+  from random play; where the game has a richer abstraction it sees more than the agent. It may also
+  start from another agent, and then has that one's actions.
 """
 
 from __future__ import annotations
@@ -22,19 +24,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rejoinder.cfr.rollout import (
-    ANYWHERE,
-    LINEAR,
-    entry_dtype,
-    fold,
-    play_against,
-    policies,
-    row_dtype,
-)
+from rejoinder.cfr.rollout import LINEAR, entry_dtype, fold, play_against, policies, row_dtype
 from rejoinder.cfr.table import Table, new_table, table_of, with_room
 from rejoinder.evaluate.agents import Agent, trained_agent
 from rejoinder.evaluate.match import MatchResult, play_match
-from rejoinder.evaluate.search import check_goes_by_policy
+from rejoinder.evaluate.search import ANYWHERE, check_goes_by_policy, searching
 from rejoinder.games.base import Abstraction, Game, Rules, States
 from rejoinder.rng import STREAM
 
@@ -49,9 +43,28 @@ _ENOUGH_UPDATES = (10, 30, 100, 300)
 _CHOICE_GAMES = 4_000
 
 
+def thinking_bound(
+    game: Game,
+    rules: Rules,
+    agent: Agent,
+    *,
+    where: int = ANYWHERE,
+    samples: int,
+    games: int,
+    seed: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> MatchResult:
+    """What is won by who thinks ahead where all moves are in the mask `where`; its mean utility
+    is the bound."""
+    check_goes_by_policy(agent)
+    attacker = searching(agent, game, samples, where=where)
+    template = game.template(rules)
+    return play_match(game, template, attacker, agent, games=games, seed=seed, progress=progress)
+
+
 @dataclass(frozen=True)
 class ResponseBound:
-    """What an approximate best response achieved against an agent."""
+    """What a trained responder achieved against an agent."""
 
     match: MatchResult  # from the responder's side
     infosets: int  # that the responder distinguishes
@@ -74,18 +87,13 @@ def best_response_bound(
     training_games: int = 1_500,
     match_games: int = 20_000,
     seed: int = 1,
-    where: int = ANYWHERE,
     progress: Callable[[int], None] | None = None,
 ) -> ResponseBound:
     """Train a responder against `agent` and measure it.
 
     It begins as `begin_as`, or else as the agent itself. Without an abstraction it gets the game's
-    richest one that has the actions of whom it begins as. It decides where all legal actions are
-    in the mask `where`; elsewhere it plays as the agent does, so then it cannot begin as another.
-    None of them may search.
+    richest one that has the actions of whom it begins as. None of them may search.
     """
-    if begin_as is not None and where != ANYWHERE:
-        raise ValueError("where: a restricted responder begins as the agent, not as another")
     check_goes_by_policy(agent, begin_as or agent)
     seed %= 2**63
     begin_as = begin_as or agent
@@ -106,7 +114,6 @@ def best_response_bound(
             template,
             responder.book,
             agent.book,
-            np.uint64(where),
             states,
             streams,
             seed,

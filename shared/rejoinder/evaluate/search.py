@@ -43,6 +43,7 @@ from rejoinder.jit import copy_record, kernel, lowest_bit, popcount, rule
 from rejoinder.rng import CHOICES, REDEALS, STREAM, next_u64, open_stream, stream
 
 SAMPLES = 2_000  # a move, where nobody says otherwise: some milliseconds
+ANYWHERE = 2**64 - 1  # as the mask of moves where an agent thinks
 _TIE = 1e-6  # what the policy's liking counts for: less than any sample
 
 
@@ -62,6 +63,7 @@ class Searcher(Agent):
     game: Game
     samples: int  # a move, about: each round gives every move the same number, at least one
     steady: bool = False  # whether forced moves take them, too
+    where: int = ANYWHERE  # it thinks where all its moves are in this mask, else goes by the policy
 
     def think(self, states: States, rng: Any) -> Thought:
         """Try the moves out, with randomness from `rng`."""
@@ -93,6 +95,7 @@ class Searcher(Agent):
         return Search(
             self.samples,
             self.steady,
+            np.uint64(self.where),
             np.zeros(2, self.game.dtype),
             np.zeros(4, STREAM),
             np.zeros(moves),
@@ -101,13 +104,17 @@ class Searcher(Agent):
         )
 
 
-def searching(agent: Agent, game: Game, samples: int, *, steady: bool = False) -> Agent:
+def searching(
+    agent: Agent, game: Game, samples: int, *, steady: bool = False, where: int = ANYWHERE
+) -> Agent:
     """The agent thinking ahead with so many samples a move; with none, as it is."""
     if samples < 0:
         raise ValueError(f"search: a number of samples is needed, not {samples}")
     if samples == 0:
         return agent
-    return Searcher(agent.name, agent.kind, agent.abstraction, agent.book, game, samples, steady)
+    return Searcher(
+        agent.name, agent.kind, agent.abstraction, agent.book, game, samples, steady, where
+    )
 
 
 def check_goes_by_policy(*agents: Agent) -> None:
@@ -122,6 +129,7 @@ class Search(NamedTuple):
 
     samples: Any
     steady: Any
+    where: Any
     states: Any  # scratch, two: a deal, and a game played out from it
     streams: Any  # scratch, four: chance and choices, as they were after the deal and as they go on
     liking: Any  # scratch: the policy's probability of each move
@@ -144,13 +152,18 @@ def choose_or_search(state: Any, kind: Any, book: Any, search: Any, weights: Any
 
 @rule
 def think(state: Any, kind: Any, book: Any, search: Any, weights: Any, rng: Any) -> Any:
-    """The move that did best in the samples. One number is taken from `rng`, whatever happens."""
+    """The move that did best in the samples, or the policy's where it is not to think.
+
+    One number is taken from `rng`, however long it thinks, and the policy's own where it does not.
+    """
+    left = legal_actions(state, CONCRETE)
+    if left & ~search.where:
+        return np.int64(choose(state, kind, book, weights, rng))
     seed = next_u64(rng)
     won, tried = search.won, search.tried
     for move in range(len(won)):
         won[move] = 0.0
         tried[move] = 0
-    left = legal_actions(state, CONCRETE)
     rounds = 0
     while (1 << rounds) < popcount(left):
         rounds += 1

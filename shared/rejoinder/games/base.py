@@ -48,6 +48,7 @@ class Abstraction:
 
 # What a move of a response phase does.
 NO_RESPONSE, REFUSES, GIVES_CASH, GIVES_PROPERTY, YIELDS = range(5)
+RESPONSE_NAMES = ("", "refuse", "give cash", "give property", "yield")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,8 @@ class Game:
     starts: int = 1  # the seats 0..starts-1 begin in turn, by game index
     baseline: str | None = None  # name of its hand-made opponent, where it has one
     enumerable: frozenset[str] = frozenset()  # configurations whose whole tree fits in memory
-    later: tuple[str, ...] = ()  # state fields that older saved games lack, where they were 0
+    later: tuple[str, ...] = ()  # state fields that older saved games lack, and are 0 there
+    remembered: tuple[str, ...] = ()  # state fields that no rule of play depends on
     responses: Responses | None = None  # None: the game has no response phases
 
     def abstraction(self, name: str) -> Abstraction:

@@ -89,11 +89,15 @@ class GameEnv(AECEnv):  # type: ignore[misc, unused-ignore]
         return self._action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Deal a new game; `options` may name the `first_player`, who else takes turns."""
+        """Deal a new game; `options` may name the `first_player`.
+
+        Else the seats take turns, both from seed to seed and from game to game of one seed.
+        """
         if seed is not None:
             self._seed, self._index = seed, -1
         self._index += 1
-        first = (options or {}).get("first_player", self._index % self.game.starts)
+        turn = (self._seed + self._index) % self.game.starts
+        first = (options or {}).get("first_player", turn)
         self.session = Session.start(
             self.game, self.rules, seed=self._seed, index=self._index, first_player=first
         )

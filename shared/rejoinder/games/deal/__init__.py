@@ -89,7 +89,8 @@ GAME = Game(
     starts=2,
     baseline="risk-aware",
     enumerable=frozenset({"micro", "micro-plain", "micro-ordered"}),
-    later=("response",),
+    later=("response", "cannot_refuse"),
+    remembered=("cannot_refuse",),
     responses=phases.RESPONSES,
 )
 

@@ -68,6 +68,9 @@ def _cards(state: Any, whole: Any) -> Iterator[str]:
         yield "hand_count: it must be the number of cards in each hand"
     if state["deck_count"] != state["deck"].sum(dtype=np.int64):
         yield "deck_count: it must be the number of cards in the deck"
+    others = state["hand_count"] - state["hand"][:, JUST_SAY_NO]
+    if (state["cannot_refuse"] < 0).any() or (state["cannot_refuse"] > others).any():
+        yield "cannot_refuse: a hand must have so many cards that are no Just Say No"
 
 
 def _turn(state: Any, whole: Any) -> Iterator[str]:

@@ -62,6 +62,8 @@ STATE = np.dtype(
         ("initiating", "i1"),  # the move that started it
         ("n_responses", "i1"),
         ("responses", "i1", (HIGHEST_RENT + 1,)),  # moves so far, in order
+        # what everybody knows of hidden cards; no rule of play looks at it
+        ("cannot_refuse", "i2", (2,)),  # by seat: cards in hand that are surely no Just Say No
         # rules
         ("sets_needed", "i1"),
         ("hand_size", "i1"),
@@ -131,6 +133,8 @@ def _play(state: Any, move: Any) -> None:
         return
     state.hand[player, move] -= 1
     state.hand_count[player] -= 1
+    # Nobody else knows whether it was one of those, so it may have been.
+    state.cannot_refuse[player] = max(state.cannot_refuse[player] - 1, 0)
     if move < CASH:
         colour = move - PROPERTY
         state.properties[player, colour] += 1
@@ -168,7 +172,9 @@ def _respond(state: Any, move: Any) -> None:
         state.hand[responder, JUST_SAY_NO] -= 1
         state.hand_count[responder] -= 1
         state.discard[JUST_SAY_NO] += 1
-    elif move != YIELD:
+    elif move == YIELD:  # which is legal only without a Just Say No
+        state.cannot_refuse[responder] = state.hand_count[responder]
+    else:
         kind = given_kind(move)
         if move >= GIVE_PROPERTY:
             state.properties[responder, kind] -= 1
@@ -268,14 +274,19 @@ def observed(state: Any, move: Any, player: Any) -> Any:
 
 @rule
 def shuffle_hidden(state: Any, player: Any, rng: Any) -> None:
-    """Deal the other hand anew from that hand and the deck together."""
+    """Deal the other hand anew from that hand and the deck together.
+
+    Those of its cards that are surely no Just Say No come first, and are none.
+    """
     other = 1 - player
     for kind in range(KINDS):
         state.deck[kind] += state.hand[other, kind]
         state.hand[other, kind] = 0
     left = state.deck_count + state.hand_count[other]
-    for _ in range(state.hand_count[other]):
-        kind = _pick(state.deck, below(rng, left))
+    refusals = state.deck[JUST_SAY_NO]  # the last kind of a pile
+    for n in range(state.hand_count[other]):
+        among = left - refusals if n < state.cannot_refuse[other] else left
+        kind = _pick(state.deck, below(rng, among))
         state.deck[kind] -= 1
         state.hand[other, kind] += 1
         left -= 1

@@ -50,7 +50,9 @@ def payment(state: Any, move: Any) -> Any:
 @rule
 def hand_refusal(state: Any, player: Any, rng: Any) -> Any:
     held = state.hand_count[player]
-    if held == 0 or state.hand[player, JUST_SAY_NO] > 0 or state.deck[JUST_SAY_NO] == 0:
+    if state.cannot_refuse[player] == held:  # an empty hand too
+        return False
+    if state.hand[player, JUST_SAY_NO] > 0 or state.deck[JUST_SAY_NO] == 0:
         return False
     left = below(rng, held)
     for kind in range(KINDS):
