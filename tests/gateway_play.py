@@ -91,6 +91,16 @@ class Player:
         return answers
 
 
+def when_ready(client: httpx2.Client) -> dict[str, Any]:
+    """What the gateway says of its readiness once kernels are loaded, or compiled."""
+    until = time.monotonic() + 300
+    while (answer := client.get("/readyz")).status_code == 503 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
 @asynccontextmanager
 async def visited(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
     """The app under way in this very loop, and a client that may ask many things at once."""

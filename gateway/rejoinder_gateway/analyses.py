@@ -1,62 +1,43 @@
 """What the agents of runs do in response phases: computed on request, once for each snapshot.
 
-An analysis takes seconds of one core, so its size is fixed, it is made in a thread, one at a time,
-few may wait for theirs, and it is kept for longer than its snapshot, which is far bigger.
+An analysis takes seconds of one core, so its size is fixed, it is long work, and it is kept for
+longer than its snapshot, which is far bigger.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
+from functools import partial
 
 from rejoinder.evaluate.agents import Agent, trained_agent
-from rejoinder.evaluate.analytics import analyse
+from rejoinder.evaluate.analytics import ATTACK_GAMES, GAMES, SAMPLES, SEED, analyse
 from rejoinder.evaluate.phases import play_refusals, watch
-from rejoinder.evaluate.respond import best_response_bound
+from rejoinder.evaluate.respond import thinking_bound
 from rejoinder.games.base import Game, Rules
 from rejoinder_gateway.library import Run
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.schemas import ResponseAnalysis
 from rejoinder_gateway.snapshots import Snapshot
+from rejoinder_gateway.work import Work
 
-GAMES, TRAINING_GAMES, SEED = 4_000, 300, 1
 KEPT = 256  # analyses
-WAITING = 8  # who are answered once theirs is made; others are told to come back
-_AGAIN = 10  # seconds
+WAITING = 8
 
 _Key = tuple[str, int, str]  # the run's id, games of the snapshot, its digest
 
 
 class Analyses:
     def __init__(self) -> None:
-        self._turn = asyncio.Lock()
-        self._waiting = 0
-        self._made: OrderedDict[_Key, ResponseAnalysis] = OrderedDict()  # the latest last
+        self.work: Work[_Key, ResponseAnalysis] = Work(
+            "analyses", kept=KEPT, most=WAITING, again=10
+        )
 
     async def of(self, run: Run, snapshot: Snapshot) -> ResponseAnalysis:
         """That of a snapshot; a problem if the game has no response phases."""
         if run.game.responses is None:
             raise Problem(404, "No response phases", "this game has no response phases")
         key = (run.directory.id, snapshot.games, snapshot.digest)
-        if key not in self._made:
-            if self._waiting >= WAITING:
-                detail = f"others wait for theirs; try again in {_AGAIN} s"
-                raise Problem(503, "Too many analyses", detail, {"Retry-After": str(_AGAIN)})
-            self._waiting += 1
-            try:
-                async with self._turn:
-                    if key not in self._made:  # else somebody else has waited for it
-                        await self._make(key, run, snapshot)
-            finally:
-                self._waiting -= 1
-        self._made.move_to_end(key)
-        return self._made[key]
-
-    async def _make(self, key: _Key, run: Run, snapshot: Snapshot) -> None:
         rules = run.directory.config.rules
-        self._made[key] = await asyncio.to_thread(_analyse, run.name, run.game, rules, snapshot)
-        while len(self._made) > KEPT:
-            self._made.popitem(last=False)
+        return await self.work.get(key, partial(_analyse, run.name, run.game, rules, snapshot))
 
 
 def warm_up(game: Game, agent: Agent) -> None:
@@ -65,7 +46,7 @@ def warm_up(game: Game, agent: Agent) -> None:
         rules = next(iter(game.configurations.values()))
         watch(game, rules, agent, agent, games=2, seed=0)
         play_refusals(game, rules, agent, agent, deals=1, seed=0)
-        best_response_bound(game, rules, agent, training_games=1, match_games=2, seed=0)
+        thinking_bound(game, rules, agent, samples=1, games=2)
 
 
 def _analyse(name: str, game: Game, rules: Rules, snapshot: Snapshot) -> ResponseAnalysis:
@@ -77,6 +58,7 @@ def _analyse(name: str, game: Game, rules: Rules, snapshot: Snapshot) -> Respons
         snapshot.rows,
         games=GAMES,
         seed=SEED,
-        training_games=TRAINING_GAMES,
+        attack_games=ATTACK_GAMES,
+        samples=SAMPLES,
     )
     return ResponseAnalysis(**dict(made), snapshot=snapshot.games, digest=snapshot.digest)

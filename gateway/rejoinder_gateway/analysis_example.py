@@ -42,12 +42,22 @@ _CHARGES: Json = {
             "utility": _about(-0.8565, -0.8858, -0.8272),
         }
     ],
+    "choices": [
+        {"first": True, "times": 82, "chosen": {"refuse": 82, "give property": 0}},
+        {"first": True, "times": 359, "chosen": {"give cash": 359, "give property": 0}},
+        {
+            "first": True,
+            "times": 210,
+            "chosen": {"refuse": 110, "give cash": 100, "give property": 0},
+        },
+    ],
 }
 _INITIATOR: Json = {
     "infosets": 38,
     "choices": 36,
     "updates": 8109,
     "reach": 0.9583,
+    "mer_share": 0.0053,
     "regret_by_reach": 0.0055,
     "regret_by_updates": 0.0062,
     "positive_regret_by_reach": 0.002,
@@ -64,6 +74,7 @@ _RESPONDER: Json = {
     "choices": 8,
     "updates": 474,
     "reach": 0.0417,
+    "mer_share": 0.0002,
     "regret_by_reach": 0.0057,
     "regret_by_updates": 0.006,
     "positive_regret_by_reach": 0.0031,
@@ -92,10 +103,9 @@ ANALYSIS: Json = {
     "exploitability": {
         "method": "exact",
         "by_responses": _about(0.0, 0.0, 0.0),
-        "by_main_play": 0.0321,
-        "whole": 0.0321,
-        "abstraction": None,
-        "training_games": None,
+        "by_main_play": _about(0.0321, 0.0321, 0.0321),
+        "whole": _about(0.0321, 0.0321, 0.0321),
+        "samples": None,
         "games": None,
     },
     "snapshot": 2000,

@@ -510,12 +510,13 @@ def position(session: Session) -> str:
     """Tells states apart, so that a log is never played on by rules that lead elsewhere.
 
     A field that is younger than some logs is left out while it is 0, as it was before: those logs
-    keep their positions.
+    keep their positions. What is only remembered leads nowhere, and is always left out.
     """
-    states, later = session.states, session.game.later
-    names = states.dtype.names or ()
-    kept = [name for name in names if name not in later or states[name].any()]
-    if len(kept) < len(names):
+    states, game = session.states, session.game
+    names = list(states.dtype.names or ())
+    told = [name for name in names if name not in game.remembered]
+    kept = [name for name in told if name not in game.later or states[name].any()]
+    if kept != names:
         states = repack_fields(states[kept], align=True)
     return hashlib.blake2b(states.tobytes(), digest_size=16).hexdigest()
 

@@ -29,11 +29,13 @@ FLAGS = [
 ]
 NO_BROWSER = "no Chromium here: install the system's, or run `playwright install chromium`"
 WAIT = 20_000  # milliseconds; the machine may be busy
+ANALYSIS = 300_000  # until thousands of games are played; their kernels may have to be loaded
 
 # What the browser itself says of requests that no gateway was there to answer.
 UNREACHABLE = (
     "net::ERR_CONNECTION_REFUSED",
     "net::ERR_CONNECTION_RESET",
+    "net::ERR_CONTENT_LENGTH_MISMATCH",
     "net::ERR_EMPTY_RESPONSE",
     "net::ERR_INCOMPLETE_CHUNKED_ENCODING",
     "net::ERR_SOCKET_NOT_CONNECTED",

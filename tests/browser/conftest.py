@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from browsing import NO_BROWSER, WAIT, Complaints, Gateway, chromium, instant, make_runs
+from gateway_play import when_ready
 from playwright.sync_api import Browser, Page, expect
 
 expect.set_options(timeout=WAIT)
@@ -21,7 +23,10 @@ def page_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def gateway(page_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """One that has its kernels: on a new machine they take longer than a test waits."""
     with Gateway(page_runs, tmp_path_factory.mktemp("page") / "gateway.db") as running:
+        with httpx2.Client(base_url=running.address) as client:
+            when_ready(client)
         yield running
 
 
@@ -45,6 +50,7 @@ def page(browser: Browser, gateway: Gateway) -> Iterator[Page]:
     opened = context.new_page()
     instant(opened)
     yield opened
+    opened.unroute_all(behavior="ignoreErrors")  # a request may be under way
     context.close()
 
 

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from browsing import (
+    ANALYSIS,
     PLAYABLE,
     REJOINDER,
     WAIT,
@@ -88,10 +89,14 @@ def _shoot(browser: Browser, gateway: Gateway, kept: Path, theme: str) -> None:
         instant(page)
         return page
 
-    def save(name: str, *, whole: bool = True) -> None:
+    def save(name: str, *, whole: bool = True, of: str | None = None) -> None:
         page.mouse.move(0, 0)
         page.wait_for_timeout(300)
-        page.screenshot(path=FOLDER / f"{name}-{theme}.png", full_page=whole)
+        path = FOLDER / f"{name}-{theme}.png"
+        if of is None:
+            page.screenshot(path=path, full_page=whole)
+        else:
+            page.locator(of).screenshot(path=path)
 
     page = visitor(SIZE)
     page.goto("/#/play")
@@ -119,8 +124,11 @@ def _shoot(browser: Browser, gateway: Gateway, kept: Path, theme: str) -> None:
     save("runs", whole=False)
     page.goto("/#/training/long")
     page.wait_for_selector(".chart .main-svg")
+    page.wait_for_selector(".forecast__sentence")
     page.wait_for_timeout(1_500)
     save("training")
+    _analyse(page)
+    save("responses", of=".responses")
     page.goto("/#/play")
     page.wait_for_selector(PLAYABLE)
     new_game(page, opponent="run:long")
@@ -139,7 +147,19 @@ def _shoot(browser: Browser, gateway: Gateway, kept: Path, theme: str) -> None:
     page.goto("/#/play")
     page.wait_for_selector(PLAYABLE)
     save("phone")
+    page.goto("/#/training/long")
+    _analyse(page)
+    save("responses-phone", of=".responses")
     page.context.close()
+
+
+def _analyse(page: Page) -> None:
+    """The response phases of the run that is shown."""
+    page.wait_for_selector(".chart .main-svg")
+    page.wait_for_selector(".forecast__sentence")
+    page.wait_for_timeout(1_500)  # what moves when charts are drawn has moved
+    page.click("#analyse")
+    page.wait_for_selector(".responses__grid", timeout=ANALYSIS)
 
 
 def _undecided(page: Page) -> str:
@@ -170,7 +190,7 @@ def _shoot_live(browser: Browser, gateway: Gateway) -> None:
         rated = "() => document.querySelectorAll('.chart')[1]?.data?.at(-1)?.x.length >= 8"
         page.wait_for_function(rated, timeout=120_000)
         page.wait_for_timeout(1_000)
-        page.screenshot(path=FOLDER / "training-live.png")
+        page.screenshot(path=FOLDER / "training-live.png", full_page=True)
     finally:
         trainer.terminate()
         trainer.wait()

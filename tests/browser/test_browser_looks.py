@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browsing import (
+    ANALYSIS,
     NOT_FOUND,
     UNREACHABLE,
     Complaints,
@@ -189,7 +190,11 @@ def _every_view(page: Page) -> Iterator[str]:
     yield "runs"
     page.goto("/#/training/paper")
     page.wait_for_selector(".chart .main-svg")
+    page.wait_for_selector(".forecast__sentence")
     yield "training"
+    page.press("#analyse", "Enter")
+    page.wait_for_selector(".responses__grid", timeout=ANALYSIS)
+    yield "training, analysed"
     page.goto("/#/policy/paper?run2=other")
     page.wait_for_selector(".pair")
     yield "policy"

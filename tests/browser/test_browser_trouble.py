@@ -161,7 +161,8 @@ def test_more_tabs_than_a_browser_has_connections(page: Page) -> None:
 
 def test_a_hidden_tab_has_no_stream_and_catches_up_when_shown(page: Page) -> None:
     page.goto("/")
-    new_game(page)
+    with page.expect_response(re.compile(r"/events\?ticket=")):
+        new_game(page)
     page.wait_for_function(f"async () => (await {HELD}) === 1")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

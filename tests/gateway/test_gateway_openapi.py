@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from gateway_play import ADMIN, API, DEAL, Player, gateway_process
+from gateway_play import ADMIN, API, DEAL, Player, gateway_process, when_ready
 
 from rejoinder_gateway import schemas
 
@@ -26,13 +26,15 @@ _GAME_PATHS = ("", "/moves", "/advice", "/decisions", "/history", "/replay", "/r
 @pytest.mark.slow
 def test_schemathesis_finds_nothing(runs: Path, tmp_path: Path, database: str) -> None:
     with gateway_process(runs, database, REJOINDER_GATEWAY_ADMIN_TOKEN=ADMIN) as gateway:
+        when_ready(gateway.client)  # before, /readyz answers 503, as it should
         operations = [_with_token(f"{API}/results"), _with_token(f"{API}/runs/{{run}}/stop")]
         for path in (*_GAME_PATHS, "/events"):
             player = Player.start(gateway.client, DEAL, open=path == "/decisions")
             if path == "/replay":
                 player.post("/resign")
             operations.append(_with_game(path, player))
-        operations.append(_about(f"{API}/runs/{{run}}/policy/lookup", _BY_THE_RULES))
+        for path in ("/policy/lookup", "/forecast"):
+            operations.append(_about(f"{API}/runs/{{run}}{path}", _BY_THE_RULES))
         operations.append(_about(f"{API}/runs/{{run}}/events"))  # which never ends
         config = tmp_path / "schemathesis.toml"
         config.write_text(_toml(operations), "utf-8")

@@ -26,7 +26,8 @@ from rejoinder_gateway.app import create_app
 @pytest.fixture(autouse=True)
 def shorter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analyses, "GAMES", 100)
-    monkeypatch.setattr(analyses, "TRAINING_GAMES", 5)
+    monkeypatch.setattr(analyses, "ATTACK_GAMES", 4)
+    monkeypatch.setattr(analyses, "SAMPLES", 5)
 
 
 def test_the_analysis_is_that_of_the_checkpoint(client: TestClient, runs: Path) -> None:
@@ -38,7 +39,11 @@ def test_the_analysis_is_that_of_the_checkpoint(client: TestClient, runs: Path) 
             "deal", config.load_abstraction(), policies(table_of(rows)), argmax=False
         )
         expected = analyse(
-            *(config.load_game(), config.rules, agent, rows), games=100, seed=1, training_games=5
+            *(config.load_game(), config.rules, agent, rows),
+            games=100,
+            seed=1,
+            attack_games=4,
+            samples=5,
         )
         told = client.get(f"{API}/runs/deal/responses", params={"snapshot": games}).json()
         assert told.pop("snapshot") == games
@@ -82,7 +87,7 @@ def test_it_is_kept_for_longer_than_the_snapshot(
 def test_the_oldest_ones_are_dropped(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     monkeypatch.setattr(analyses, "analyse", _counted(made))
-    monkeypatch.setattr(analyses, "KEPT", 2)
+    client.app.state.context.analyses.work.kept = 2  # type: ignore[attr-defined] # FastAPI's
     for games in (20, 40, 60, 60, 40, 20):
         client.get(f"{API}/runs/deal/responses", params={"snapshot": games})
     assert len(made) == 4
@@ -107,7 +112,7 @@ def test_who_would_wait_for_too_many_others_is_told_to_come_back(
                 return await client.get(f"{API}/runs/deal/responses", params={"snapshot": games})
 
             waiting = [asyncio.create_task(of(20)) for _ in range(2)]
-            while app.state.context.analyses._waiting < 2:
+            while app.state.context.analyses.work.waiting < 2:
                 await asyncio.sleep(0.001)
             busy = await of(40)
             assert (busy.status_code, busy.json()["title"]) == (503, "Too many analyses")

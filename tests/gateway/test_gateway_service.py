@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import signal
 import socket
-import time
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from gateway_play import API, DEAL, KUHN, Player, free_port, gateway_process
+from gateway_play import API, DEAL, KUHN, Player, free_port, gateway_process, when_ready
 from sqlalchemy.exc import SQLAlchemyError
 from typer.testing import CliRunner
 
@@ -23,11 +24,7 @@ from rejoinder_gateway.settings import Settings, SettingsError
 
 def test_probes_and_metrics(client: TestClient) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
-    until = time.monotonic() + 300
-    while client.get("/readyz").status_code == 503 and time.monotonic() < until:
-        time.sleep(0.1)
-    ready = client.get("/readyz").json()
-    assert ready == {
+    assert when_ready(client) == {
         "status": "ready",
         "checks": {"database": "ok", "runs": "ok", "kernels": "ok"},
     }
@@ -41,10 +38,10 @@ def test_probes_and_metrics(client: TestClient) -> None:
     assert "made-up" not in text
 
 
-def test_the_database_is_asked_once_a_second_whether_it_works(
+def test_the_database_is_asked_once_in_a_while_whether_it_works(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "_FRESH", 0.3)
+    monkeypatch.setattr(health, "_FRESH", 3600.0)
     store = client.app.state.context.store  # type: ignore[attr-defined]
     asked: list[Any] = []
     do = store.do
@@ -59,7 +56,7 @@ def test_the_database_is_asked_once_a_second_whether_it_works(
     assert len(asked) == 1
     monkeypatch.setattr(store, "do", _away)
     assert client.get("/readyz").json()["checks"]["database"] == "ok"
-    time.sleep(0.31)
+    monkeypatch.setattr(health, "_FRESH", 0.0)
     answer = client.get("/readyz")
     assert answer.status_code == 503
     assert "cannot be used" in answer.json()["checks"]["database"]
@@ -116,9 +113,7 @@ def test_the_api_says_where_to_go_on(client: TestClient) -> None:
 
 
 def test_who_watches_need_not_read(client: TestClient) -> None:
-    until = time.monotonic() + 300
-    while client.get("/readyz").status_code == 503 and time.monotonic() < until:
-        time.sleep(0.1)
+    when_ready(client)
     for path in ("/", "/healthz", "/readyz"):
         answer = client.head(path)
         assert answer.status_code == 200
@@ -180,6 +175,22 @@ def test_a_port_that_is_taken_is_told_with_what_to_do(tmp_path: Path, command: s
     assert port in line
     assert "--port" in line
     assert not (tmp_path / "runs" / "demo").exists(), "nothing was trained for it"
+
+
+@pytest.mark.slow
+def test_a_folder_of_runs_that_was_not_there_is_told(tmp_path: Path) -> None:
+    """A name that was mistyped looks like a gateway that has lost its runs."""
+    command = [sys.executable, "-m", "rejoinder_cli.main", "gateway", "--port", "0"]
+    told = []
+    for _ in range(2):
+        with subprocess.Popen(
+            [*command, "--runs", tmp_path / "rums"], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            told.append(process.stdout.readline())
+            process.terminate()
+    assert told[0].endswith(f"with the runs in {tmp_path / 'rums'}, a new folder\n")
+    assert told[1].endswith(f"with the runs in {tmp_path / 'rums'}\n")
 
 
 @pytest.mark.slow

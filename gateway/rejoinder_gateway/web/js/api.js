@@ -123,6 +123,10 @@ export const runs = async () => (await insist("/runs")).runs;
 export const run = (name) => insist(`/runs/${segment(name)}`);
 /** @param {string} name */
 export const runHistory = async (name) => (await insist(`/runs/${segment(name)}/history`)).records;
+/** @param {string} name @param {{mer?: number, win_rate?: number, opponent?: string}} target */
+export const forecast = (name, target) => insist(`/runs/${segment(name)}/forecast${query(target)}`);
+/** Of the newest snapshot; whoever asks first waits some seconds. @param {string} name */
+export const responses = (name) => insist(`/runs/${segment(name)}/responses`);
 /** @param {string} name @param {Record<string, any>} given */
 export const infosets = (name, given) => insist(`/runs/${segment(name)}/policy${query(given)}`);
 /**

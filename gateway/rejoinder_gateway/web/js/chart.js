@@ -50,20 +50,26 @@ export function figure(title, about) {
 
   async function paint() {
     stale = true;
+    takePlace();
     if (painting) return;
     painting = true;
     try {
       const Plotly = await library();
       while (stale && last && place.isConnected) {
         stale = false;
-        const traces = last.traces(colours());
-        fill(legend, ...legendOf(traces));
-        await Plotly.react(place, traces, layout(last.layout), CONFIG);
+        await Plotly.react(place, last.traces(colours()), layout(last.layout), CONFIG);
       }
     } catch (error) {
       place.textContent = error instanceof Error ? error.message : String(error);
     }
     painting = false;
+  }
+
+  /** All that it will need, before there is a library to draw with: nothing below moves then. */
+  function takePlace() {
+    if (!last) return;
+    place.style.minHeight = `${layout(last.layout).height}px`;
+    fill(legend, ...legendOf(last.traces(colours())));
   }
 
   return {

@@ -7,11 +7,13 @@
 
 import { run as readRun, runEvents, runHistory, runs as readRuns } from "./api.js";
 import { onRecovery } from "./connection.js";
+import { forecastPanel } from "./forecast_panel.js";
+import { responsesPanel } from "./responses_panel.js";
 import { address } from "./router.js";
 import { measureOf } from "./scores.js";
 import { follow } from "./stream.js";
 import { Rates, trainingCharts } from "./training_charts.js";
-import { bar, count, empty, failure, fill, h, loading, number, percent } from "./ui.js";
+import { bar, count, duration, empty, failure, fill, h, loading, number, percent } from "./ui.js";
 
 const LOOK = 3000; // milliseconds between two looks at the list
 const DRAW = 400; // between an event and the charts that show it
@@ -77,6 +79,8 @@ function oneRun(main, name) {
   const speed = new Rates();
   const tiles = h("div");
   const charts = trainingCharts();
+  const forecast = forecastPanel(name);
+  const responses = responsesPanel(name);
   /** @type {(() => void)[]} */
   const endings = [];
 
@@ -85,15 +89,22 @@ function oneRun(main, name) {
     if (left) return;
     if (run.games_per_second) speed.add({ time: new Date(), rate: run.games_per_second });
     fill(tiles, runTiles(run));
+    responses.update(run);
     draw();
   }
 
   /** Soon: events come in bursts, and charts are slow. */
   function draw() {
-    timer ||= setTimeout(() => {
-      timer = 0;
-      if (!left) charts.draw([...records.values()].sort((a, b) => a.games - b.games), speed.points);
-    }, DRAW);
+    timer ||= setTimeout(drawNow, DRAW);
+  }
+
+  function drawNow() {
+    clearTimeout(timer);
+    timer = 0;
+    if (left) return;
+    const all = [...records.values()].sort((a, b) => a.games - b.games);
+    charts.draw(all, speed.points);
+    forecast.update(all);
   }
 
   async function begin() {
@@ -122,10 +133,13 @@ function oneRun(main, name) {
         ),
       ),
       tiles,
+      forecast.element,
       charts.element,
+      run.has_responses ? responses.element : null,
       details(run),
     );
     status(run);
+    drawNow();
     if (endings.length) return;
     endings.push(
       follow({
@@ -155,6 +169,8 @@ function oneRun(main, name) {
   return () => {
     left = true;
     clearTimeout(timer);
+    forecast.end();
+    responses.end();
     removeEventListener("themechange", repaint);
     for (const end of endings) end();
   };
@@ -224,12 +240,4 @@ function noRuns() {
 /** @param {string} title @param {string} text */
 function heading(title, text) {
   return h("div", { class: "page-head" }, h("div", {}, h("h1", { text: title }), h("p", { class: "lede", text })));
-}
-
-/** @param {number|null} seconds */
-function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  return `${number(seconds / 3600, 1)} h`;
 }

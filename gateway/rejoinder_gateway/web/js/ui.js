@@ -155,10 +155,10 @@ export function announce(text) {
   while (region.children.length > 6) region.firstElementChild?.remove();
 }
 
-/** `0.123` is `12 %`. @param {number} share */
+/** `0.123` is `12 %`; only nothing is 0 %, and all 100 %. @param {number} share */
 export function percent(share) {
   const value = share * 100;
-  return `${value > 0 && value < 1 ? "<1" : Math.round(value)}\u00a0%`;
+  return `${value > 0 && value < 1 ? "<1" : value > 99 && value < 100 ? ">99" : Math.round(value)}\u00a0%`;
 }
 
 /** @param {number|null|undefined} value @param {number} [digits] */
@@ -170,6 +170,14 @@ export function number(value, digits = 0) {
 /** `+1`, `−1`. @param {number} value @param {number} [digits] */
 export function signed(value, digits = 0) {
   return `${value > 0 ? "+" : ""}${number(value, digits)}`;
+}
+
+/** `90 s`, `12 min`, `3.5 h`. @param {number|null|undefined} seconds */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return `${number(seconds / 3600, 1)} h`;
 }
 
 /** `Nov 3, 2026, 2:05 PM`. @param {string} iso */
