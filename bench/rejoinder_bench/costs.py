@@ -260,8 +260,12 @@ class _Meter:
         self._bus, self._counter = bus, trips
         asked = [intake.server_seconds(bus) for _ in range(_PINGS)]
         self._asking = (asked[-1] - asked[0]) / (len(asked) - 1)  # what asking itself costs
-        self.seconds = self.server = 0.0
+        self.seconds = self._served = 0.0
         self.trips = 0
+
+    @property
+    def server(self) -> float:
+        return max(0.0, self._served)  # a small one may drown in noise
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -270,7 +274,7 @@ class _Meter:
         yield
         self.seconds += time.process_time() - begin
         self.trips += self._counter[0] - trips
-        self.server += intake.server_seconds(self._bus) - served - self._asking
+        self._served += intake.server_seconds(self._bus) - served - self._asking
 
 
 def _costs_of_knowing(log: Path) -> dict[str, float]:

@@ -33,7 +33,6 @@ from rejoinder_cli.commands import (
     play,
     report,
     reproduce,
-    responses,
     solve,
     status,
     study,
@@ -120,7 +119,6 @@ app.command("workers")(status.workers)
 app.command("clean")(clean.clean)
 app.command("eval")(evaluate.evaluate)
 app.command("exploit")(exploit.exploit)
-app.command("responses")(responses.responses)
 app.command("analyse")(analyse.analyse)
 app.command("explain")(explain.explain)
 app.command("play")(play.play)

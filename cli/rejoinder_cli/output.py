@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ JsonFlag = Annotated[
 
 KERNELS = "loading kernels"
 _REFRESH = 0.1  # seconds between two updates of a progress bar
+_LINES = 5.0  # seconds between two lines where no bar can stay in place
 
 
 class Output:
@@ -66,7 +68,8 @@ class Output:
     ) -> Iterator[Callable[[int], None]]:
         """A bar with rate and time left; the function it gives is told the number done so far.
 
-        Its first call says where the work begins, and starts the clock.
+        Its first call says where the work begins, and starts the clock. Where no bar can stay in
+        place there is a line now and then.
         """
         from rich.progress import (
             BarColumn,
@@ -88,8 +91,9 @@ class Output:
             TextColumn("left"),
             TimeRemainingColumn(),
         )
-        disable = not self.console.is_terminal
-        with Progress(*columns, console=self.console, disable=disable) as bar:
+        terminal = self.console.is_terminal
+        pause = _REFRESH if terminal else _LINES
+        with Progress(*columns, console=self.console, disable=not terminal) as bar:
             task = bar.add_task(what, total=total, rate=KERNELS)
             began_with, began, shown = -1, 0.0, 0.0
 
@@ -97,12 +101,20 @@ class Output:
                 nonlocal began_with, began, shown
                 now = time.monotonic()
                 if began_with < 0:
-                    began_with, began = done, now
+                    began_with, began, shown = done, now, now
                     bar.reset(task, total=total, completed=done, rate="")
-                elif now - shown < _REFRESH and done < total:
-                    return
-                shown = now
-                rate = (done - began_with) / max(now - began, 1e-9)
-                bar.update(task, completed=done, rate=f"{rate:,.0f} {unit}/s")
+                elif now - shown >= pause or (terminal and done >= total):
+                    shown = now
+                    rate = (done - began_with) / max(now - began, 1e-9)
+                    bar.update(task, completed=done, rate=f"{rate:,.0f} {unit}/s")
+                    if not terminal:
+                        self.say(_line(what, done, total, unit, rate))
 
             yield update
+
+
+def _line(what: str, done: int, total: int, unit: str, rate: float) -> str:
+    left = ""
+    if rate > 0 and done < total:
+        left = f", {timedelta(seconds=round((total - done) / rate))} left"
+    return f"{what}: {done:,} of {total:,} {unit}, {rate:,.0f} {unit}/s{left}"

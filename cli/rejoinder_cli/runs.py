@@ -25,6 +25,15 @@ SearchOption = Annotated[
         "policy. 2000 is a good number.",
     ),
 ]
+ATTACK_SAMPLES, ATTACK_GAMES = 200, 2_000
+AttackSamplesOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Of the attacker who thinks ahead, for each move; 0: no such attacker.",
+    ),
+]
+AttackGamesOption = Annotated[int, typer.Option(min=2, help="Games against that attacker.")]
 OptionalRunArgument = Annotated[
     Path | None, typer.Argument(metavar="[RUN]", help="A run directory.", show_default=False)
 ]

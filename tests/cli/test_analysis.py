@@ -10,11 +10,15 @@ from xml.etree import ElementTree
 import pytest
 from command import refused, run, run_json
 
+from rejoinder.evaluate.analytics import ResponseExploitability
+from rejoinder.evaluate.estimates import Estimate
 from rejoinder_cli.output import Output
 from rejoinder_cli.report import responses
+from rejoinder_cli.report.subject import Effort, measure
 from rejoinder_cli.runs import open_run
+from rejoinder_cli.wording import exploitability_line
 
-FEW = ("--games", "50", "--training-games", "5")
+FEW = ("--games", "50", "--attack-samples", "10", "--attack-games", "20")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,8 @@ def test_an_analysis_is_told_in_tables_and_in_json(deal: Path) -> None:
     for words in ("cancelled at once", "yielded", "initiator", "a Just Say No in the first hand"):
         assert words in shown.stdout
     assert f"{told['charges']['either']['phases']:,}" in shown.stdout
-    assert "exploitability by responses alone: at least" in shown.stdout
+    assert "chosen between these kinds of answers and no others" in shown.stdout
+    assert "exploitability by responses alone: " in shown.stdout
     assert run_json("analyse", deal, *FEW) == told
     assert run_json("analyse", deal, *FEW, "--seed", "4") != told
 
@@ -53,8 +58,8 @@ def test_where_the_game_can_be_enumerated_it_is_exact(tmp_path: Path) -> None:
     micro = trained(tmp_path / "micro", "micro", games=20)
     told = run_json("analyse", micro, "--games", "20")["exploitability"]
     assert told["method"] == "exact"
-    assert told["whole"] == pytest.approx(run_json("exploit", micro)["exploitability"])
-    assert -1e-12 <= told["by_responses"]["value"] <= told["whole"]
+    assert told["whole"]["value"] == pytest.approx(run_json("exploit", micro)["exploitability"])
+    assert -1e-12 <= told["by_responses"]["value"] <= told["whole"]["value"]
 
 
 def test_against_a_baseline_both_sides_are_told(deal: Path) -> None:
@@ -86,6 +91,21 @@ def test_an_explanation_has_history_and_movers(kuhn: Path) -> None:
     shown = run("explain", kuhn, infoset(kuhn), "--top", "1")
     assert f"game {told['movers'][0]['game']}, with snapshot" in shown.stdout
     assert "each as in the ledger" in shown.stdout
+
+
+def test_without_a_name_the_infosets_visited_most_are_listed(deal: Path) -> None:
+    listed = run_json("explain", deal)["infosets"]
+    assert [line["visits"] for line in listed] == sorted(
+        (line["visits"] for line in listed), reverse=True
+    )
+    told = run("explain", deal).stdout
+    for line in listed:
+        assert f"{line['identifier']}  {line['visits']:,} visits" in told
+        assert set(line["description"]) >= {"player", "streak_index"}
+    chosen = listed[0]
+    found = run_json("explain", deal, chosen["identifier"], "--at", "0")
+    assert (found["key"], found["actions"]) == (chosen["key"], chosen["actions"])
+    assert "streak index" in run("explain", deal, chosen["key"], "--at", "0").stdout
 
 
 def test_a_policy_at_an_earlier_game_and_a_part_of_the_games(kuhn: Path) -> None:
@@ -121,14 +141,12 @@ def test_a_changed_ledger_ends_it_with_another_code(kuhn: Path, tmp_path: Path) 
 
 
 def section(path: Path) -> str | None:
-    return responses.response_section(open_run(path, Output(False)))
+    few = Effort(test_games=2, analysed_games=50, attack_games=4)
+    (subject,) = measure([open_run(path, Output(False))], few, Output(False))
+    return responses.response_section(subject, responses.response_bars(subject, None))
 
 
-def test_the_reports_section_stands_alone_and_stays_the_same(
-    deal: Path, kuhn: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(responses, "_GAMES", 50)
-    monkeypatch.setattr(responses, "_TRAINING_GAMES", 5)
+def test_the_reports_section_stands_alone_and_stays_the_same(deal: Path, kuhn: Path) -> None:
     assert section(kuhn) is None
     made = section(deal)
     assert made is not None
@@ -143,10 +161,25 @@ def test_the_reports_section_stands_alone_and_stays_the_same(
     assert section(deal) == made
 
 
+def test_what_may_be_nothing_is_not_told_as_a_bound() -> None:
+    def told(low: float | None, value: float, high: float | None) -> str:
+        part = Estimate(value=value, low=low, high=high)
+        parts = {"by_responses": part, "by_main_play": part, "whole": part}
+        return exploitability_line(
+            ResponseExploitability(method="lower bound", samples=100, games=600, **parts)
+        )
+
+    nothing = "by responses alone: nothing was found (-0.007 [-0.020, +0.006])"
+    assert nothing in told(-0.02, -0.007, 0.006)
+    assert "at least" not in told(0.0, 0.01, 0.02)
+    assert "nothing was found (-1.000)" in told(None, -1.0, None)
+    assert "by both: at least +0.050 [+0.040, +0.060]" in told(0.04, 0.05, 0.06)
+
+
 def test_json_has_no_numbers_that_json_does_not_know(deal: Path) -> None:
     def no_constant(name: str) -> Any:
         raise AssertionError(name)
 
-    words = ("--games", "2", "--training-games", "1", "--json")
+    words = ("--games", "2", "--attack-samples", "0", "--json")
     answer = run("analyse", deal, *words).stdout.splitlines()[-1]
     json.loads(answer, parse_constant=no_constant)

@@ -16,7 +16,9 @@ from rejoinder_cli.chaos import KINDS, plan
 from rejoinder_cli.commands.chaos import _compare
 from rejoinder_learner.sequential import train
 
-SECONDS = 5.0  # until the games of a dead worker are under way again, and a new learner goes on
+# Until the games of a dead worker are under way again, and a new learner goes on. On two idle cores
+# it is a tenth of that, which `rejoinder chaos` tells; here others may have the machine.
+SECONDS = 30.0
 
 
 @pytest.mark.slow
@@ -29,10 +31,8 @@ def test_a_run_survives_every_kind_of_death(tmp_path: Path) -> None:
     verified = run_json("verify", tmp_path / "run", "--sample", "0.2")
     assert verified["verified"]
     assert verified["games"] == result["games"]
-    if not is_in_time(result):
-        # These are times, and others may have had the machine: that gets another try, once.
-        result = chaos(tmp_path / "again", kills=12, seed=2)
-    assert is_in_time(result), result["recoveries"]
+    recoveries = result["recoveries"]
+    assert all(recoveries[kind]["max"] < SECONDS for kind in KINDS), recoveries
 
 
 def chaos(path: Path, kills: int, seed: int) -> dict[str, Any]:
@@ -42,11 +42,6 @@ def chaos(path: Path, kills: int, seed: int) -> dict[str, Any]:
     assert result["digest"] == result["expected"]
     assert result["problems"] == []
     return result
-
-
-def is_in_time(result: dict[str, Any]) -> bool:
-    recoveries = result["recoveries"]
-    return all(seconds < SECONDS for kind in KINDS for seconds in recoveries[kind]["all"])
 
 
 def children() -> list[str]:

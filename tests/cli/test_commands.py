@@ -226,7 +226,7 @@ def test_play_against_an_agent_that_thinks_ahead(kuhn: Path) -> None:
     assert result.exit_code == 0, result.output
     before, over, _ = result.stdout.partition("The game is over.")
     assert over
-    assert "value" in before
+    assert "value, by 50 samples of all" in before
     assert len(re.findall(r"(pass|bet) +│ [+-]\d\.\d{3}", before)) == 2
 
 

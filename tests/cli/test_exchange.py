@@ -108,6 +108,11 @@ def test_what_cannot_be_is_one_line(trained: Path, tmp_path: Path) -> None:
         "export", tmp_path / "micro", "--out", tmp_path / "x"
     )
     assert not (tmp_path / "x").exists()
+    nowhere = tmp_path / "no folder/file.json"
+    assert f"{nowhere}: No such file" in refused("export", trained, "--out", nowhere)
+    table = tmp_path / "policy.csv"
+    run_json("export", trained, "--out", table, "--format", "csv")
+    assert f"{table}: this is not JSON" in refused("import", table, "--run", tmp_path / "run")
 
 
 def test_policies_for_analysis(trained: Path, tmp_path: Path) -> None:

@@ -12,10 +12,13 @@ import pytest
 from command import refused, run, run_json
 from report_page import Page
 
-from rejoinder_cli.report import sections
-from rejoinder_cli.runs import OpenRun
+from rejoinder.evaluate import analytics, match
+from rejoinder_cli.report import sections, subject
+from rejoinder_cli.report.sections import Report
+from rejoinder_cli.report.subject import Subject
 
 FEW = ("--test-games", "100")
+NO_EVALUATIONS = ("--set", "eval_every=0")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +60,7 @@ def test_the_report_stands_alone(runs: Path) -> None:
         assert used in page.identifiers
     assert run_json("digest", runs / "intent")["digest"] in page.text
     assert "prefers-color-scheme: dark" in page.text
-    assert "paper" not in page.titles  # its claims are about another experiment
+    assert "The paper against ours" not in page.titles  # its claims are about another experiment
 
 
 def test_every_figure_comes_with_its_data_and_as_a_picture(runs: Path) -> None:
@@ -132,6 +135,31 @@ def test_several_runs_are_compared(runs: Path) -> None:
     assert utilities[0] == -utilities[1]
 
 
+def test_runs_of_equal_names_have_figures_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = functools.partial(subject.Effort, analysed_games=20, attack_games=2, attack_samples=2)
+    monkeypatch.setattr(subject, "Effort", few)
+    quick = ("--mode", "sequential", "--games", "2", "--set", "rollouts=1", *NO_EVALUATIONS)
+    for name in ("a", "b"):
+        run_json("train", "paper", *quick, "--run", tmp_path / name / "run")
+    monkeypatch.chdir(tmp_path / "a/run")
+    written = run_json("report", ".", tmp_path / "b/run", "--out", tmp_path / "both", *FEW)
+    page = Page(written["report"])
+    assert len(set(page.identifiers)) == len(page.identifiers)
+    heads = [row[0] for rows in page.tables.values() for row in rows] + [
+        head for rows in page.tables.values() for head in rows[0]
+    ]
+    assert {"a/run", "b/run"} <= set(heads)
+    own = [name for name in page.drawings if name.startswith("responses-")]
+    assert len(own) == 2
+    assert {Path(name).stem for name in written["figures"]} == set(page.drawings)
+    assert picture_size(tmp_path / f"both/figures/{own[0]}.png")
+    alone = Page(run_json("report", ".", *FEW)["report"])
+    assert "responses" in alone.drawings
+    assert picture_size(tmp_path / "a/run/figures/responses.png")
+
+
 def test_the_folder_can_be_chosen(runs: Path, tmp_path: Path) -> None:
     foreign = tmp_path / "there/figures/somebody-elses.png"
     foreign.parent.mkdir(parents=True)
@@ -149,6 +177,8 @@ def test_bad_input(runs: Path, tmp_path: Path) -> None:
     assert "a comparison needs runs of one game" in told
     assert "plays deal" in told
     assert "is named twice" in refused("report", runs / "kuhn", runs / "kuhn")
+    twice = (runs / "progress", runs / "progress" / ".." / "progress")
+    assert "is named twice" in refused("report", runs / "intent", *twice)
     assert len(refused("report", runs / "kuhn", "--test-games", "1")) > 20
 
 
@@ -188,18 +218,18 @@ def test_what_a_run_says_is_escaped(tmp_path: Path) -> None:
 
 
 def test_a_run_without_evaluations(tmp_path: Path) -> None:
-    none = ("--mode", "sequential", "--set", "eval_every=0")
-    run_json("train", "kuhn", "--games", "5", "--run", tmp_path / "r", *none)
+    alone = ("--mode", "sequential", *NO_EVALUATIONS)
+    run_json("train", "kuhn", "--games", "5", "--run", tmp_path / "r", *alone)
     page = Page(run_json("report", tmp_path / "r", *FEW)["report"])
     assert "no evaluations yet" in page.text
     assert set(page.drawings) == {"utility"}
 
 
 def test_other_sections_can_be_added(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def hello(opened: OpenRun) -> str | None:
-        return f"<section><h2>Hello</h2>{opened.checkpoint.games} games</section>"
+    def hello(_: Report, of: Subject) -> str | None:
+        return f"<section><h2>Hello</h2>{of.games} games</section>"
 
-    monkeypatch.setattr(sections, "RUN_SECTIONS", [hello, lambda _: None])
+    monkeypatch.setattr(sections, "RUN_SECTIONS", [hello, lambda *_: None])
     page = Page(run_json("report", runs / "kuhn", *FEW)["report"])
     assert page.titles.count("Hello") == 1
     several = Page(run_json("report", runs / "intent", runs / "progress", *FEW)["report"])
@@ -214,6 +244,26 @@ def test_a_new_run_takes_the_old_ones_report_away(tmp_path: Path) -> None:
     run_json(*train, "--overwrite")
     assert not (path / "report.html").exists()
     assert not (path / "figures").exists()
+
+
+def test_sections_play_no_games(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever takes its time is measured before anything is drawn, where progress is shown."""
+    measured = []
+    draw = sections.Report.__post_init__
+
+    def forbid(*_: object, **__: object) -> None:
+        raise AssertionError("a game while drawing")
+
+    def stop_games(report: Report) -> None:
+        measured.append(report.subjects[0].analysis)
+        for module in (analytics, match):
+            for name in ("play_match", "watch", "thinking_bound", "_play_games"):
+                monkeypatch.setattr(module, name, forbid, raising=False)
+        draw(report)
+
+    monkeypatch.setattr(sections.Report, "__post_init__", stop_games)
+    assert "Response phases" in Page(run_json("report", runs / "intent", *FEW)["report"]).titles
+    assert measured[0] is not None
 
 
 @pytest.mark.slow
@@ -240,9 +290,7 @@ def test_leduc(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_bound_where_the_game_is_too_large(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rejoinder_cli.report import subject
-
-    quick = functools.partial(subject.Effort, bound_training=20, bound_games=200)
+    quick = functools.partial(subject.Effort, attack_samples=5, attack_games=20)
     monkeypatch.setattr(subject, "Effort", quick)
     page = Page(run_json("report", runs / "intent", "--exploitability", *FEW)["report"])
     rows = page.figures["exploitability"]

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import math
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from command import refused, run_json
+from command import refused, run, run_json
 from report_page import Page
 
 from rejoinder.config import load_config
 from rejoinder.evaluate.match import MatchResult
-from rejoinder_cli.report.claims import CLAIMS, Claim, Reading, is_experiment, judge_all
-from rejoinder_cli.report.subject import ALTERNATING, FIRST, Score, Subject
+from rejoinder.rundir import RunDir
+from rejoinder_cli.commands import reproduce
+from rejoinder_cli.report import subject as subjects
+from rejoinder_cli.report.claims import CLAIMS, Claim, Reading, judge_all
+from rejoinder_cli.report.experiment import is_experiment
+from rejoinder_cli.report.figures import exploitability
+from rejoinder_cli.report.results import facts
+from rejoinder_cli.report.subject import ALTERNATING, FIRST, Exploited, Score, Subject
 
 POLICY = {
-    "START_NEW_PROPERTY_SET": 0.2,
+    "START_NEW_PROPERTY_SET": 0.35,
     "ADD_TO_PROPERTY_SET": 0.4,
     "COMPLETE_PROPERTY_SET": 0.5,
     "CASH": 0.1,
@@ -41,6 +53,7 @@ def subject(
     mer: Any = lambda games: 5 / games,
     updates: dict[str, float] | None = None,
     policy: dict[str, float] | None = None,
+    over_choices: dict[str, float] | None = None,
     infosets: int = 100,
     seconds: float = 600.0,
 ) -> Subject:
@@ -61,7 +74,7 @@ def subject(
             "games": games,
             "mer": mer(games),
             "updates": updates or {"median": 50, "max": 2_000},
-            "policy": policy or POLICY,
+            "policy": over_choices or POLICY,
         }
         for games in range(50, 1_001, 50)
     ]
@@ -70,7 +83,9 @@ def subject(
         for opponent, rate in (rates or {"random": 0.99, "risk-aware": 0.75}).items()
         for starts in (FIRST, ALTERNATING)
     ]
-    return Subject(opened, "run", records, scores)
+    of = Subject(opened, "run", records, scores)
+    of.target_policy = {500: dict.fromkeys(POLICY, 0.5), 1_000: policy or POLICY}
+    return of
 
 
 def verdict(of: Subject, words: str) -> str:
@@ -96,7 +111,7 @@ def test_what_the_paper_describes_is_reproduced() -> None:
         ("19 minutes", {"seconds": 1_200.0}),
         ("in response", {"policy": POLICY | {"GIVE_OPPONENT_PROPERTY": 0.7}}),
         ("in normal play", {"policy": POLICY | {"CASH": 0.45}}),
-        ("build property", {"policy": POLICY | {"CASH": 0.9, "ATTEMPT_COLLECT_RENT": 0.9}}),
+        ("build property", {"policy": POLICY | {"ATTEMPT_COLLECT_RENT": 0.36}}),
     ],
 )
 def test_each_claim_can_fail_alone(words: str, changed: dict[str, Any]) -> None:
@@ -104,9 +119,42 @@ def test_each_claim_can_fail_alone(words: str, changed: dict[str, Any]) -> None:
     assert verdict(of, words) == "not reproduced"
 
 
+def test_preferences_are_judged_by_the_papers_median_and_told_by_ours_too() -> None:
+    forced = {"JUST_SAY_NO": 1.0, "GIVE_OPPONENT_CASH": 1.0, "GIVE_OPPONENT_PROPERTY": 1.0}
+    (judged,) = (
+        j for j in judge_all(subject(policy=POLICY | forced)) if "in response" in j.claim.text
+    )
+    assert judged.reading is not None
+    assert (judged.verdict, judged.reading.value, judged.direction) == ("not reproduced", 0.0, "")
+    assert "over real choices it holds: just say no 90%" in judged.reading.text
+    (judged,) = (
+        j for j in judge_all(subject(over_choices=POLICY | forced)) if "in response" in j.claim.text
+    )
+    assert judged.verdict == "reproduced"
+    assert judged.reading is not None
+    assert "over real choices it does not hold" in judged.reading.text
+
+
+def test_runs_without_evaluations_are_judged_by_their_checkpoints() -> None:
+    of = subject()
+    of.records = []
+    assert verdict(of, "in response") == "reproduced"
+
+
+def test_a_bound_says_how_sure_it_is() -> None:
+    of = subject()
+    of.exploited = [Exploited(500, 0.3, error=0.061), Exploited(1_000, 0.01, error=0.049)]
+    chart = exploitability([of])
+    assert chart is not None
+    assert "up to 0.06 to either side" in chart.caption
+    assert [e.is_found for e in of.exploited] == [True, False]
+    sure = {what: sure for _, what, sure in facts(of, [])}
+    assert sure["exploitability"] == "nothing was found, ± 0.049"
+
+
 def test_what_a_run_does_not_tell_is_not_measured() -> None:
     of = subject()
-    of.records, of.scores = [], []
+    of.records, of.scores, of.target_policy = [], [], {}
     told = {j.claim.text: j.verdict for j in judge_all(of)}
     measured = [text for text, said in told.items() if said != "not measured"]
     assert len(measured) == 2  # infosets and time
@@ -153,6 +201,35 @@ def test_a_run_that_is_there_is_not_lost(tmp_path: Path) -> None:
     assert "exclude each other" in refused("reproduce", "--resume", "--overwrite")
 
 
+def test_what_it_says_to_type_goes_on_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def stopped_at_once() -> Iterator[Callable[[], bool]]:
+        yield lambda: True
+
+    few = functools.partial(subjects.Effort, analysed_games=20, attack_games=2)
+    monkeypatch.setattr(subjects, "Effort", few)
+    shorter = ("games=30", "eval_every=10", "checkpoint_every=10", "rollouts=2")
+    monkeypatch.setattr(reproduce, "_QUICK", shorter)
+    path = tmp_path / "a run"
+    given = ("--quick", "--seed", "7", "--workers", "1", "--run", path)
+    with monkeypatch.context() as patched:
+        patched.setattr(reproduce, "graceful_stop", stopped_at_once)
+        result = run("reproduce", *given, "--json")
+    assert result.exit_code == 130
+    said = json.loads(result.stdout.splitlines()[-1])
+    assert (said["finished"], said["mode"]) == (False, "ordered")
+    (command,) = re.findall("stopped; to go on: (.*)", result.stderr)
+    program, *words = shlex.split(command)
+    assert program == "rejoinder"
+    assert {"--quick", "--seed", "--workers", "--resume"} <= set(words)
+    made = run_json(*words)
+    assert (made["games"], made["finished"], made["quick"]) == (30, True, True)
+    assert made["fingerprint"] == said["fingerprint"]
+    assert RunDir.open(path).config.seed == 7
+
+
 @pytest.mark.slow
 def test_reproduce_from_end_to_end(tmp_path: Path) -> None:
     made = run_json("reproduce", "--quick", "--run", tmp_path / "r")
@@ -168,8 +245,8 @@ def test_reproduce_from_end_to_end(tmp_path: Path) -> None:
     assert said["trains in 19 minutes on eight cores"]["value"] > 0
     page = Page(made["report"])
     assert "A quick look" in page.text
-    once = dict.fromkeys(("mer", "win-rate", "updates", "outlook", "responses-r"), 1)
-    assert page.drawings == once | {"policy": 2}
+    once = dict.fromkeys(("mer", "win-rate", "updates", "outlook", "responses"), 1)
+    assert page.drawings == once | {"policy": 2, "target-policy": 2}
     assert len(page.figures["win-rate"]) == 10
     heads, *rows = page.tables["The paper against ours"]
     assert heads == ["where", "claim", "the paper", "ours"]

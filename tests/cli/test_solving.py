@@ -63,12 +63,31 @@ def test_exploit_is_exact_where_the_game_can_be_enumerated(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_exploit_is_a_bound_elsewhere(tmp_path: Path) -> None:
     run_json("train", "tiny", "--games", "1", "--run", tmp_path / "tiny")
-    found = run_json("exploit", tmp_path / "tiny", "--training-games", "1000", "--games", "2000")
-    assert "lower bound" in found["method"]
-    assert found["games"] == 2000
+    how = (
+        "--training-games",
+        "1000",
+        "--games",
+        "2000",
+        "--attack-samples",
+        "50",
+        "--attack-games",
+        "400",
+    )
+    found = run_json("exploit", tmp_path / "tiny", *how)
+    assert found["method"] == "lower bound"
+    thinks, trained = found["attacks"]
+    assert (thinks["attacker"], thinks["samples"], thinks["games"]) == ("thinks ahead", 50, 400)
+    assert (trained["attacker"], trained["games"]) == ("is trained", 2000)
     # One game teaches next to nothing, so there is much to exploit, beyond doubt.
-    assert 0.05 < found["low"] < found["exploitability"] < found["high"]
-    assert found["win_rate"] > 0.5
+    for attack in found["attacks"]:
+        assert 0.05 < attack["low"] < attack["exploitability"] < attack["high"]
+        assert attack["win_rate"] > 0.5
+    best = max(thinks["exploitability"], trained["exploitability"])
+    assert found["exploitability"] == best
+    pair = ("--attack-samples", "5", "--attack-games", "2", "--training-games", "0")
+    assert run_json("exploit", tmp_path / "tiny", *pair)["low"] is None  # no spread in one pair
+    said = refused("exploit", tmp_path / "tiny", "--attack-samples", "0", "--training-games", "0")
+    assert "nobody attacks" in said
 
 
 def test_exploit_can_begin_as_another_run(tmp_path: Path) -> None:
@@ -76,11 +95,13 @@ def test_exploit_can_begin_as_another_run(tmp_path: Path) -> None:
     run_json("train", "tiny", *one, "--run", tmp_path / "tiny")
     run_json("train", "tiny", *one, "--set", "abstraction=race", "--run", tmp_path / "race")
     run_json("train", "kuhn", *one, "--run", tmp_path / "kuhn")
-    few = ("--training-games", "20", "--games", "200")
+    few = ("--training-games", "20", "--games", "200", "--attack-samples", "0")
     found = run_json("exploit", tmp_path / "tiny", "--begin-as", tmp_path / "race", *few)
-    assert (found["abstraction"], found["begin_as"]) == ("race", str(tmp_path / "race"))
+    (attack,) = found["attacks"]
+    assert (attack["abstraction"], attack["begin_as"]) == ("race", str(tmp_path / "race"))
     itself = run_json("exploit", tmp_path / "tiny", *few)
-    assert (itself["abstraction"], itself["begin_as"]) == ("progress", None)
+    (attack,) = itself["attacks"]
+    assert (attack["abstraction"], attack["begin_as"]) == ("progress", str(tmp_path / "tiny"))
     said = refused("exploit", tmp_path / "tiny", "--begin-as", tmp_path / "kuhn")
     assert "--begin-as" in said
     assert "plays kuhn, not deal" in said

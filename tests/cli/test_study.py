@@ -84,7 +84,9 @@ def test_without_matplotlib_it_says_so_at_once(
 def test_it_can_be_stopped_and_gone_on_with(number: int, tmp_path: Path) -> None:
     """Ctrl-C reaches the whole group, SIGTERM the command alone."""
     asked = (*SMALL, *UNTIMED, "--seeds", "400", "--out", str(tmp_path))
-    code = "from rejoinder_cli.main import main; main()"
+    # A shell that starts tests in the background has SIGINT ignored, here and in all they start.
+    heed = "from signal import *; signal(SIGINT, default_int_handler)"
+    code = f"{heed}; from rejoinder_cli.main import main; main()"
     cells = tmp_path / "cells.jsonl"
     with subprocess.Popen(
         [sys.executable, "-c", code, *asked],

@@ -8,11 +8,26 @@ import typer
 
 from rejoinder_cli.commands.evaluate import find_opponent
 from rejoinder_cli.output import JsonFlag, Output
-from rejoinder_cli.runs import RunArgument, open_run
+from rejoinder_cli.runs import (
+    ATTACK_GAMES,
+    ATTACK_SAMPLES,
+    AttackGamesOption,
+    AttackSamplesOption,
+    RunArgument,
+    open_run,
+)
+from rejoinder_cli.wording import (
+    CHOSEN,
+    chosen,
+    exploitability_line,
+    number,
+    percent,
+    plain,
+    signed,
+)
 
 if TYPE_CHECKING:
-    from rejoinder.evaluate.analytics import Analysis, ResponseExploitability
-    from rejoinder.evaluate.estimates import Estimate
+    from rejoinder.evaluate.analytics import Analysis, PhaseFigures
 
 
 def analyse(
@@ -22,9 +37,8 @@ def analyse(
         typer.Option(metavar="random|risk-aware|RUN", help="Who it plays (default: itself)."),
     ] = None,
     games: Annotated[int, typer.Option(min=2, help="Games to count in, in pairs.")] = 10_000,
-    training_games: Annotated[
-        int, typer.Option(min=1, help="Games to train the restricted best response.")
-    ] = 1_500,
+    attack_samples: AttackSamplesOption = ATTACK_SAMPLES,
+    attack_games: AttackGamesOption = ATTACK_GAMES,
     seed: Annotated[int, typer.Option(min=0, help="Of the deals and of the players' choices.")] = 1,
     as_json: JsonFlag = False,
 ) -> None:
@@ -37,7 +51,8 @@ def analyse(
     game = config.load_game()
     analytics.check_has_responses(game)
     other = find_opponent(opponent, opened, False, output) if opponent else None
-    total = analytics.steps(games, None if game.is_enumerable(config.rules) else training_games)
+    attacked = attack_samples > 0 and not game.is_enumerable(config.rules)
+    total = analytics.steps(games, attack_games if attacked else None)
     with output.progress("playing", total) as update:
         found = analytics.analyse(
             game,
@@ -47,7 +62,8 @@ def analyse(
             opponent=other,
             games=games,
             seed=seed,
-            training_games=training_games,
+            attack_games=attack_games if attacked else None,
+            samples=attack_samples,
             progress=update,
         )
     show(output, found)
@@ -74,6 +90,7 @@ def show(output: Output, found: Analysis) -> None:
             f"{plain(charges.paid_in_property)} in property, {plain(charges.overpaid)} too much, "
             f"in {plain(charges.cards)} decisions"
         )
+        _show_choices(output, charges)
     _show_roles(output, found)
     if found.refusal is not None:
         output.say(
@@ -82,6 +99,16 @@ def show(output: Output, found: Analysis) -> None:
         )
     if found.exploitability is not None:
         output.say(exploitability_line(found.exploitability))
+
+
+def _show_choices(output: Output, charges: PhaseFigures) -> None:
+    """Where the order of answers does not matter, later ones have no reason to differ."""
+    from rich.table import Table
+
+    table = Table("answer", "times", CHOSEN, box=None)
+    for choice in charges.choices:
+        table.add_row("first" if choice.first else "later", f"{choice.times:,}", chosen(choice))
+    output.console.print(table)
 
 
 def _show_roles(output: Output, found: Analysis) -> None:
@@ -93,6 +120,7 @@ def _show_roles(output: Output, found: Analysis) -> None:
         "infosets (with a choice)": [f"{r.infosets:,} ({r.choices:,})" for r in roles],
         "updates": [f"{r.updates:,}" for r in roles],
         "share of reach": [f"{r.reach:.1%}" for r in roles],
+        "part of MER": [number(r.mer_share) for r in roles],
         "regret, by reach": [number(r.regret_by_reach) for r in roles],
         "regret, by updates": [number(r.regret_by_updates) for r in roles],
         "positive regret, by reach": [number(r.positive_regret_by_reach) for r in roles],
@@ -108,40 +136,3 @@ def _show_roles(output: Output, found: Analysis) -> None:
         table.add_row(name, *cells)
     output.say("\nby role: the initiator in main play, the responder in response phases")
     output.console.print(table)
-
-
-def exploitability_line(found: ResponseExploitability) -> str:
-    """What can be had by answers alone, in one line."""
-    if found.method == "exact":
-        return (
-            f"exploitability by responses alone: {found.by_responses.value:.6f}, by main play "
-            f"alone: {number(found.by_main_play, 6)}, by both: {number(found.whole, 6)} (exact)"
-        )
-    return (
-        f"exploitability by responses alone: at least {signed(found.by_responses)} (a responder "
-        f"with the {found.abstraction} abstraction, trained for {found.training_games:,} games)"
-    )
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-def plain(estimate: Estimate | None) -> str:
-    return _with_interval(estimate, ".2f")
-
-
-def signed(estimate: Estimate | None) -> str:
-    return _with_interval(estimate, "+.3f")
-
-
-def percent(estimate: Estimate | None) -> str:
-    return _with_interval(estimate, ".1%")
-
-
-def _with_interval(estimate: Estimate | None, form: str) -> str:
-    if estimate is None:
-        return "–"
-    if estimate.low is None:
-        return f"{estimate.value:{form}}"
-    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"

@@ -1,4 +1,4 @@
-"""`rejoinder explain RUN INFOSET`: how an infoset came to be played as it is."""
+"""`rejoinder explain RUN [INFOSET]`: how an infoset came to be played as it is."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rejoinder_cli.output import JsonFlag, Output
-from rejoinder_cli.runs import RunArgument, open_run
+from rejoinder_cli.runs import OpenRun, RunArgument, open_run
 
 if TYPE_CHECKING:
     from rejoinder_learner.explain import Followed, Infoset, Mover, Numbers, Standing
 
 _USUAL = 1_000  # games that are played again if nobody says which
+_LISTED = 12  # infosets, where none is named
 
 
 def explain(
     run: RunArgument,
     infoset: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="INFOSET", help="Its identifier or key, or what only one begins with."
+            metavar="[INFOSET]",
+            help="Its identifier or key, or what only one begins with; none: list those visited "
+            "most.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     games: Annotated[
         str | None,
         typer.Option(
@@ -42,6 +46,9 @@ def explain(
     output = Output(as_json)
     opened = open_run(run, output)
     abstraction = opened.run.config.load_abstraction()
+    if infoset is None:
+        _list(opened, output)
+        return
     chosen = find_infoset(infoset, opened.checkpoint.rows, abstraction)
     last = opened.checkpoint.games
     wanted = _range(games, last)
@@ -57,6 +64,7 @@ def explain(
         "history": [_plain(chosen, point) for point in points],
     }
     output.say(f"{chosen.identifier} (key {chosen.key:016x})")
+    output.say(_described(told["description"]))
     _show_history(output, chosen, points)
     if at is not None:
         with output.progress("playing again", at) as update:
@@ -80,6 +88,48 @@ def explain(
     output.result(told)
 
 
+def _list(opened: OpenRun, output: Output) -> None:
+    """What there is to explain: the infosets visited most."""
+    from rejoinder_learner.explain import find_infoset
+
+    abstraction, rows = opened.run.config.load_abstraction(), opened.checkpoint.rows
+    most = rows[(-rows["updates"]).argsort(kind="stable")[:_LISTED]]
+    output.say(f"{len(most)} of {len(rows):,} infosets, those visited most; name one of them:")
+    listed = []
+    for row in most:
+        infoset = find_infoset(f"{int(row['key']):016x}", most, abstraction)
+        description, visits = abstraction.describe(infoset.key), int(row["updates"])
+        output.say(f"{infoset.identifier}  {visits:,} visits")
+        output.say(f"  {_described(description)}: {', '.join(infoset.actions)}")
+        listed.append(
+            {
+                "identifier": infoset.identifier,
+                "key": f"{infoset.key:016x}",
+                "visits": visits,
+                "description": description,
+                "actions": list(infoset.actions),
+            }
+        )
+    output.result({"run": str(opened.run.path), "infosets": listed})
+
+
+def _described(description: dict[str, Any]) -> str:
+    """What the abstraction shows there, in a line; the actions are told by name elsewhere."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_words(value)}"
+        for name, value in description.items()
+        if name != "actions"
+    )
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"({_described(value)})"
+    if isinstance(value, list | tuple):
+        return " ".join(map(_words, value)) or "none"
+    return str(value)
+
+
 def _range(games: str | None, last: int) -> range:
     """The games that were asked for, by their place in the ledger."""
     if games is None:
@@ -89,7 +139,7 @@ def _range(games: str | None, last: int) -> range:
         raise ValueError(f"--games: {games!r} is not LOW:HIGH, like 0:500")
     low, high = int(parts[1] or 0), int(parts[2] or last)
     if not low < high <= last:
-        raise ValueError(f"--games: {games} is no part of the {last:,} games of this run")
+        raise ValueError(f"--games: {games} is not within the {last:,} games of this run")
     return range(low, high)
 
 
@@ -160,10 +210,10 @@ def _show_movers(output: Output, infoset: Infoset, followed: Followed, top: int)
     games = followed.games
     output.say(
         f"games {games.start:,} to {games.stop - 1:,}: {len(followed.movers):,} of them met it and "
-        f"moved its average policy by {followed.moved:.3f} in all ({_checked(followed)})"
+        f"moved its average policy by {followed.moved:.3g} in all ({_checked(followed)})"
     )
     for mover in followed.top(top):
-        output.say(f"game {mover.game:,}, with snapshot {mover.version:,}: {mover.moved:.3f}")
+        output.say(f"game {mover.game:,}, with snapshot {mover.version:,}: {mover.moved:.3g}")
         output.say(f"  before {_numbers(infoset, mover.before.average)}")
         output.say(f"  after  {_numbers(infoset, mover.after.average)}")
         for decision in mover.decisions:

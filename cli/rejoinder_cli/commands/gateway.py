@@ -77,7 +77,6 @@ def gateway_extra() -> Iterator[None]:
 
 def serve_gateway(settings: Settings, output: Output, targets: Path | None = None) -> None:
     """Serve until Ctrl-C."""
-    settings.runs.mkdir(parents=True, exist_ok=True)
     with _listen(settings) as listening:
         _serve(settings, listening, output, targets)
 
@@ -104,6 +103,8 @@ def _serve(
         from rejoinder.telemetry import GATEWAY_JOB, address, announced
         from rejoinder_gateway.app import create_app
         from rejoinder_gateway.store import check_database
+    runs = str(settings.runs) if settings.runs.is_dir() else f"{settings.runs}, a new folder"
+    settings.runs.mkdir(parents=True, exist_ok=True)
     check_database(settings.database_url)
     sys.setswitchinterval(_TURN)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -116,7 +117,7 @@ def _serve(
             await super().startup(sockets)
             if self.started:
                 target.__enter__()
-                output.say(f"the gateway is at {home}, with the runs in {settings.runs}")
+                output.say(f"the gateway is at {home}, with the runs in {runs}")
                 output.result({"address": home, "runs": str(settings.runs)})
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -147,7 +148,7 @@ class _Table:
         from rich.table import Table
 
         moves, values = self._session.game.moves, thought.values
-        table = Table("the agent would", "value")
+        table = Table("the agent would", f"value, by {thought.samples:,} samples of all")
         others = sorted(values.keys() - {thought.move}, key=lambda move: -values[move])
         for move in (thought.move, *others):
             table.add_row(moves[move], f"{values[move]:+.3f}" if values else "the only move")
@@ -159,7 +160,11 @@ def _rehearse(session: Session, agent: Agent, choices: Any) -> None:
 
     Compiling takes seconds, in which an unanswered person would go on typing.
     """
+    from rejoinder.evaluate.search import Searcher
+
     session, choices = session.copy(), choices.copy()
+    if isinstance(agent, Searcher):
+        agent = replace(agent, samples=1)  # the same code, without the wait
     while not session.over:
         session.legal()
         session.legal_abstract(agent.abstraction.name)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rejoinder_cli.report.write import Written
 
 COMPARISON = "comparison"  # folder of a report on several runs, beside the first of them
-_BOUNDS = 4  # checkpoints at which --exploitability looks for a bound
+_BOUNDS = 5  # checkpoints at which --exploitability looks for a bound
 
 
 def report(

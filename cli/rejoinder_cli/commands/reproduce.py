@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -15,14 +16,16 @@ from rejoinder_cli.commands.train import (
     tell_result,
     train_with_workers,
 )
-from rejoinder_cli.options import SeedOption, WorkersOption, cores, plan
+from rejoinder_cli.options import Mode, SeedOption, WorkersOption, cores, plan
 from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import open_run
 
 _CONFIG = "paper"
+_MODE: Mode = "ordered"
 # Reporting fields only: a checkpoint at every evaluation, so that matches can be played there.
 _WHOLE = ("checkpoint_every=50", "checkpoints_kept=25")
 _QUICK = ("games=200", "eval_every=20", "checkpoint_every=20", "checkpoints_kept=25")
+_BOUNDS = 5  # checkpoints, evenly spread, at which exploitability is bounded
 _PATIENCE = 60.0
 
 
@@ -48,24 +51,42 @@ def reproduce(
     output = Output(as_json)
     path = run or Path("runs") / ("reproduce-quick" if quick else "reproduce")
     settings = list(_QUICK if quick else _WHOLE)
-    planned = plan(_CONFIG, "ordered", None, None, seed, path, settings)
+    planned = plan(_CONFIG, _MODE, None, None, seed, path, settings)
     directory = prepare(planned, output, resume=resume, overwrite=overwrite)
     with graceful_stop() as should_stop:
         result = train_with_workers(
             *(directory, None, cores() if workers is None else workers),
             *("the paper's experiment", should_stop, output),
-            mode="ordered",
+            mode=_MODE,
             patience=_PATIENCE,
         )
     tell_result(result, path, output)
+    fields = result_fields(result) | {
+        "run": str(path),
+        "fingerprint": directory.config.fingerprint,
+        "mode": _MODE,
+        "quick": quick,
+    }
     if not result.finished:
-        output.say(f"stopped; to go on: rejoinder reproduce --run {path} --resume")
+        output.say(f"stopped; to go on: {_again(path, quick, workers, seed)}")
+        output.result(fields)
         raise typer.Exit(130)
-    effort = Effort(test_games=500) if quick else Effort(test_games=4_000, bounds=1)
+    effort = Effort(test_games=500) if quick else Effort(test_games=4_000, bounds=_BOUNDS)
     written = write_report([open_run(path, output)], output, effort=effort, quick=quick)
+    if quick:
+        output.say("a first look, with a fifth of the games: what it says of claims is not final")
     for judged in written.report.judgements.values():
         for judgement in judged:
             said = f": {judgement.reading.text}" if judgement.reading else ""
             output.say(f"{judgement.verdict:14}  {judgement.claim.text}{said}")
     output.say(f"wrote {written.page} and {len(written.figures)} figures beside it")
-    output.result(written.plain() | result_fields(result) | {"run": str(path), "quick": quick})
+    output.result(written.plain() | fields)
+
+
+def _again(path: Path, quick: bool, workers: int | None, seed: int | None) -> str:
+    """What to type to go on, for a shell: the same run, so with all that made it."""
+    words = ["rejoinder", "reproduce", "--run", str(path)]
+    words += ["--quick"] if quick else []
+    words += [] if workers is None else ["--workers", str(workers)]
+    words += [] if seed is None else ["--seed", str(seed)]
+    return shlex.join([*words, "--resume"])

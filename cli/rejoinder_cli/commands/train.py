@@ -13,7 +13,7 @@ import typer
 
 from rejoinder_cli.commands.forecast import ForecastOption
 from rejoinder_cli.commands.report import write_report
-from rejoinder_cli.forecasts import Target, watcher
+from rejoinder_cli.forecasts import watcher
 from rejoinder_cli.options import (
     LOOPBACK,
     ConfigArgument,
@@ -39,6 +39,7 @@ from rejoinder_cli.runs import open_run
 
 if TYPE_CHECKING:
     from rejoinder.rundir import RunDir
+    from rejoinder.targets import Target
     from rejoinder.telemetry import Exposure
     from rejoinder_learner.sequential import TrainResult
     from rejoinder_learner.telemetry import LearnerMetrics
@@ -79,6 +80,8 @@ def train(
     as_json: JsonFlag = False,
 ) -> None:
     """Train an agent and leave a run directory."""
+    from rejoinder.targets import Target
+
     output = Output(as_json)
     if mode == "sequential" and workers:
         raise ValueError("--workers: sequential training has none; leave it out, or --mode ordered")

@@ -59,7 +59,7 @@ def warm(
     if gateway:
         _load_the_gateways()
         output.say("gateway: the kernels are there")
-    files = sum(1 for path in CACHE_DIR.rglob("*") if path.is_file())
+    files = sum(1 for path in CACHE_DIR.rglob("*.nbc"))
     seconds = time.perf_counter() - began
     output.say(f"{files} files in {CACHE_DIR}, in {seconds:.1f} s")
     output.result({"cache": str(CACHE_DIR), "files": files, "seconds": seconds, "gateway": gateway})

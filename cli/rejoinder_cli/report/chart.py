@@ -1,27 +1,24 @@
 """Charts as data: what is drawn is what the table below it says.
 
-A chart is lines in one or more panels. In the page each panel is an inline SVG in the page's own
-text colour, so it follows the theme and a narrow screen puts panels below each other; the PNG has
-all of them in one picture.
+A chart is lines in one or more panels. In the page each panel is a picture, so that a narrow screen
+puts panels below each other; the PNG has all of them in one.
 """
 
 from __future__ import annotations
 
 import html
-import io
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from rejoinder_cli.report.markup import table
+from rejoinder_cli.report.picture import SINGLE, Draw, to_png, to_svg
 
 COLOURS = (  # each is readable on white and on black
     *("#3b82f6", "#d97706", "#059669", "#ef4444", "#8b5cf6", "#64748b"),
@@ -29,13 +26,11 @@ COLOURS = (  # each is readable on white and on black
 )
 SCALES = Literal["number", "share", "log"]
 
-INK = "#010203"  # stands for the page's text colour until the chart is in the page
 _DASHES = (0, (4, 2.5))
 _FEW = 3  # points, of which a line alone would hardly be seen
-_SIZES = {1: (5.8, 3.5), 2: (5.8, 3.7)}  # of a panel, in inches, by the number of panels
+_SIZES = {1: SINGLE, 2: (5.8, 3.7)}  # of a panel, in inches, by the number of panels
 _SMALL = (3.9, 2.5)  # where there are more
 _LABEL_GAP = 0.068  # of the height of a panel, between two labels at the ends of lines
-_DOTS_A_INCH = 160
 
 
 @dataclass(frozen=True)
@@ -101,19 +96,13 @@ def as_html(chart: Chart) -> str:
 
 def as_png(chart: Chart) -> bytes:
     """All panels on white."""
-    panels, (width, height) = chart.panels, _size(chart)
-    columns = min(len(panels), 2 if len(panels) < 5 else 3)
-    rows = -(-len(panels) // columns)
-    with matplotlib.rc_context(style("#1b1f24", chart.name)):
-        figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
-        figure.suptitle(chart.title, fontsize=12, fontweight="bold")
-        for k, panel in enumerate(panels):
-            _draw(figure.add_subplot(rows, columns, k + 1), chart, panel, "#1b1f24")
-        if len(panels) >= _FEW:
+    draws = [_panel(chart, panel) for panel in chart.panels]
+
+    def legend(figure: Figure) -> None:
+        if len(draws) >= _FEW:
             _outside_legend(figure, chart)
-        written = io.BytesIO()
-        figure.savefig(written, format="png", dpi=_DOTS_A_INCH, metadata={"Software": None})
-    return written.getvalue()
+
+    return to_png(draws, chart.name, chart.title, _size(chart), legend)
 
 
 def _size(chart: Chart) -> tuple[float, float]:
@@ -122,52 +111,12 @@ def _size(chart: Chart) -> tuple[float, float]:
 
 def _svg(chart: Chart, panel: str, size: tuple[float, float]) -> str:
     name = f"{chart.name}-{panel}" if panel else chart.name
-    with matplotlib.rc_context(style(INK, name)):
-        figure = Figure(figsize=size, layout="constrained")
-        _draw(figure.add_subplot(), chart, panel, INK)
-        written = io.StringIO()
-        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
-    return inline(written.getvalue(), name, f"{chart.title}{': ' if panel else ''}{panel}")
+    title = f"{chart.title}{': ' if panel else ''}{panel}"
+    return to_svg(_panel(chart, panel), name, title, size)
 
 
-def inline(svg: str, name: str, title: str) -> str:
-    """An SVG document as a part of the page: its own identifiers, the page's text colour."""
-    prefix = re.sub(r"\W+", "-", name.lower())
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = re.sub(r'(href="|url\()#', rf"\1#{prefix}-", svg)
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = svg.replace("<svg ", f"<svg role='img' aria-label='{html.escape(title)}' ", 1)
-    return svg.replace(INK, "currentColor")
-
-
-def style(ink: str, salt: str) -> dict[Any, Any]:
-    return {
-        "svg.fonttype": "none",
-        "svg.hashsalt": salt,
-        "font.family": "sans-serif",
-        "font.size": 10,
-        "text.color": ink,
-        "axes.edgecolor": ink,
-        "axes.labelcolor": ink,
-        "axes.linewidth": 0.6,
-        "axes.titlesize": 10,
-        "axes.titlelocation": "left",
-        "axes.titleweight": "bold",
-        "xtick.color": ink,
-        "ytick.color": ink,
-        "xtick.major.width": 0.6,
-        "ytick.major.width": 0.6,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "grid.color": ink,
-        "grid.alpha": 0.1,
-        "grid.linewidth": 0.6,
-        "legend.frameon": False,
-        "lines.linewidth": 1.7,
-        "lines.solid_capstyle": "round",
-    }
+def _panel(chart: Chart, panel: str) -> Draw:
+    return lambda axes, ink: _draw(axes, chart, panel, ink)
 
 
 def _draw(axes: Axes, chart: Chart, panel: str, ink: str) -> None:

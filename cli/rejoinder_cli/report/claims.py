@@ -12,16 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rejoinder.config import RunConfig, load_config
 from rejoinder.games.deal import GAME as DEAL
 from rejoinder_cli.report.subject import ALTERNATING, FIRST, Subject
 
-PAPER = "paper"  # the config of the experiment
-PAPER_GAMES = 1_000
-# Other seeds and ways of spreading the work are the same experiment; all else Table 1 fixes.
-_FREE = {"seed", "order", "batch", "lag"}
-
-_Whole = Callable[[list[float]], float]
 Verdict = Literal["reproduced", "not reproduced", "not measured"]
 
 
@@ -72,6 +65,8 @@ class Judgement:
         """Where ours is if it is not the paper's."""
         if self.reading is None or self.verdict != "not reproduced":
             return ""
+        if math.isinf(self.claim.most):
+            return ""  # a preference is there or not
         return "ours is higher" if self.reading.value > self.claim.most else "ours is lower"
 
     def plain(self) -> dict[str, Any]:
@@ -84,12 +79,6 @@ class Judgement:
             "ours": reading.text if reading else None,
             "verdict": self.verdict,
         }
-
-
-def is_experiment(config: RunConfig) -> bool:
-    """Whether a run is the paper's experiment, with whatever seed and length."""
-    ours, papers = config.learning_fields(), load_config(PAPER).learning_fields()
-    return all(ours[name] == papers[name] for name in papers.keys() - _FREE)
 
 
 def judge_all(subject: Subject) -> list[Judgement]:
@@ -172,23 +161,40 @@ def _seconds(subject: Subject) -> Reading | None:
 
 
 def _preferred(
-    better: tuple[str, ...], worse: tuple[str, ...], of: _Whole = min, over: _Whole = max
+    better: tuple[str, ...], worse: tuple[str, ...]
 ) -> Callable[[Subject], Reading | None]:
-    """How far some actions' medians (`of` them all) are above (what is `over`) those of others."""
+    """How far the lowest median of some actions is above the highest of others.
+
+    What counts is the paper's median. Ours, over real choices, is told beside it.
+    """
 
     def read(subject: Subject) -> Reading | None:
-        policy = _last(subject, "policy")
-        if not policy or not {*better, *worse} <= policy.keys():
+        papers = subject.target_policy[max(subject.target_policy)] if subject.target_policy else {}
+        margin = _margin(papers, better, worse)
+        if margin is None:
             return None
-        margin = of([policy[name] for name in better]) - over([policy[name] for name in worse])
-        told = [f"{_words(name)} {policy[name]:.0%}" for name in (*better, *worse)]
-        return Reading(margin, f"medians: {', '.join(told)}")
+        text = f"the paper’s medians: {_told(papers, better, worse)}"
+        ours = _last(subject, "policy")
+        over_choices = _margin(ours, better, worse)
+        if over_choices is not None:
+            so = "holds" if over_choices > 0 else "does not hold"
+            text += f"; over real choices it {so}: {_told(ours, better, worse)}"
+        return Reading(margin, text)
 
     return read
 
 
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
+def _margin(
+    policy: Mapping[str, float], better: tuple[str, ...], worse: tuple[str, ...]
+) -> float | None:
+    if not {*better, *worse} <= policy.keys():
+        return None
+    return min(policy[name] for name in better) - max(policy[name] for name in worse)
+
+
+def _told(policy: Mapping[str, float], *groups: tuple[str, ...]) -> str:
+    sides = (", ".join(f"{_words(name)} {policy[name]:.0%}" for name in names) for names in groups)
+    return " against ".join(sides)
 
 
 def _last(subject: Subject, part: str) -> Mapping[str, float]:
@@ -202,6 +208,14 @@ def _words(action: str) -> str:
 
 _ANY = math.inf
 _MARGIN = math.ulp(0.0)  # above zero: a preference is one by however little
+
+_MEDIANS = (
+    "The paper’s median is over the target player’s infosets in which the action has any "
+    "probability: those where it is forced count, and those where the agent avoids it do not, so "
+    "even an action that is only taken when there is no other is at 100 %. Over real choices "
+    "(every infoset of both seats where the action is one of several, zeros included) a median "
+    "says what the agent prefers"
+)
 
 CLAIMS = (
     Claim(
@@ -256,7 +270,7 @@ CLAIMS = (
         "prefers",
         _preferred(("JUST_SAY_NO", "GIVE_OPPONENT_CASH"), ("GIVE_OPPONENT_PROPERTY",)),
         *(_MARGIN, _ANY),
-        "the lower of the two medians is above the third, where there is a choice",
+        f"the lower of the two medians is above the third. {_MEDIANS}",
     ),
     Claim(
         "7.5, Figure 5",
@@ -264,7 +278,7 @@ CLAIMS = (
         "prefers",
         _preferred(("ADD_TO_PROPERTY_SET", "COMPLETE_PROPERTY_SET"), ("CASH",)),
         *(_MARGIN, _ANY),
-        "the lower of the two medians is above the third, where there is a choice",
+        "the lower of the two medians is above the third; both kinds of median as above",
     ),
     Claim(
         "7.5, Figure 5",
@@ -273,9 +287,9 @@ CLAIMS = (
         _preferred(
             ("START_NEW_PROPERTY_SET", "ADD_TO_PROPERTY_SET", "COMPLETE_PROPERTY_SET"),
             ("ATTEMPT_COLLECT_RENT", "CASH", "PASS"),
-            *(_mean, _mean),
         ),
         *(_MARGIN, _ANY),
-        "the mean of the building actions’ medians is above that of the others’",
+        "the lowest median of an action that builds is above the highest of those that do not; "
+        "both kinds of median as above",
     ),
 )

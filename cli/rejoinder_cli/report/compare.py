@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
 
 from rejoinder.evaluate.match import MatchResult, play_match
 from rejoinder_cli.output import Output
 from rejoinder_cli.report.subject import Subject
-from rejoinder_cli.report.work import Work
+from rejoinder_cli.report.work import Tell, Work
 from rejoinder_cli.runs import OpenRun
 
 SEED = 1
@@ -34,8 +36,7 @@ class Sides:
 
 def check_comparable(opened: Sequence[OpenRun]) -> None:
     """Refuse runs that no figure could have in common."""
-    one = opened[0].run
-    for other in (o.run for o in opened[1:]):
+    for one, other in combinations((o.run for o in opened), 2):
         if other.config.game != one.config.game:
             raise ValueError(
                 f"a comparison needs runs of one game; {one.path} plays {one.config.game} and "
@@ -50,20 +51,18 @@ def head_to_head(subjects: Sequence[Subject], games: int, output: Output) -> lis
     meetings: list[Meeting] = []
     work = Work()
 
-    def meet(i: int, j: int) -> None:
+    def meet(i: int, j: int, tell: Tell) -> None:
         config = subjects[i].config
         game = config.load_game()
         agents = (subjects[k].opened.agent(argmax=False) for k in (i, j))
         template = game.template(config.rules)
-        result = play_match(game, template, *agents, games=games, seed=SEED)
+        result = play_match(game, template, *agents, games=games, seed=SEED, progress=tell)
         meetings.append(Meeting(i, j, result))
-        work.played(games)
 
-    for i in range(len(subjects)):
-        for j in range(i + 1, len(subjects)):
-            if subjects[i].config.rules == subjects[j].config.rules:
-                work.add(games, lambda i=i, j=j: meet(i, j))  # type: ignore[misc]
-    if work.jobs:
+    for i, j in combinations(range(len(subjects)), 2):
+        if subjects[i].config.rules == subjects[j].config.rules:
+            work.add(games, partial(meet, i, j))
+    if work.pieces:
         work.run("head to head", output)
     return sorted(meetings, key=lambda meeting: (meeting.first, meeting.second))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,8 +17,9 @@ from rejoinder_cli.report.subject import ALTERNATING, STARTS, Subject
 _RESPONSES, _NORMAL = "in response", "in normal play"
 _COMPARED_QUANTILES = ("median", "max")
 _BOUND = (
-    "A lower bound: what an opponent wins a game who was trained against the agent; shaded: its "
-    "95 % interval."
+    "A lower bound: what an opponent wins a game who knows the agent’s policy and thinks ahead "
+    "before each move; shaded: its 95 % interval, up to {:.2f} to either side, so smaller "
+    "differences between points may be chance."
 )
 _EXACT = "Exact: what a perfect opponent wins of the agent, a game on average."
 _HIDDEN = (
@@ -154,39 +155,74 @@ def updates(subjects: Sequence[Subject]) -> Chart | None:
     )
 
 
+def target_policy(subjects: Sequence[Subject]) -> Chart | None:
+    """As the paper has it; of runs of its experiment."""
+    return _policy_chart(
+        "target-policy",
+        "Median probability of each action, as the paper takes it",
+        "For each action the median of the average policy’s probability over the first seat’s "
+        "infosets in which it has any. Where an action is forced it counts, and where it is "
+        "avoided it does not: the next figure says more of what the agent prefers.",
+        subjects,
+        [_by_action(s.target_policy) for s in subjects],
+    )
+
+
 def policy(subjects: Sequence[Subject]) -> Chart | None:
+    return _policy_chart(
+        "policy",
+        "Median probability of each action where there is a choice",
+        "For each action the median of the average policy’s probability over the infosets of both "
+        "seats where it is one of several, whether or not it is ever taken there.",
+        subjects,
+        [
+            _by_action({r["games"]: r["policy"] for r in s.records if "policy" in r})
+            for s in subjects
+        ],
+    )
+
+
+_Curves = dict[str, tuple[list[int], list[float]]]  # games and medians by action
+
+
+def _recorded_policy(subject: Subject) -> dict[int, dict[str, float]]:
+    return {r["games"]: r["policy"] for r in subject.records if "policy" in r}
+
+
+def _by_action(medians: Mapping[int, Mapping[str, float]]) -> _Curves:
+    curves: _Curves = {}
+    for games in sorted(medians):
+        for action, median in medians[games].items():
+            known = curves.setdefault(action, ([], []))
+            known[0].append(games)
+            known[1].append(median)
+    return curves
+
+
+def _policy_chart(
+    name: str, title: str, caption: str, subjects: Sequence[Subject], medians: Sequence[_Curves]
+) -> Chart | None:
     alone = len(subjects) == 1
     lines = []
-    for k, subject in enumerate(subjects):
+    for k, (subject, curves) in enumerate(zip(subjects, medians, strict=True)):
         abstraction = subject.config.load_abstraction()
         has_responses = abstraction.responses != 0
-        known = {name for record in subject.records for name in record.get("policy", {})}
         for a, action in enumerate(abstraction.actions):
-            if action not in known:
+            if action not in curves:
                 continue
             words = action.replace("_", " ").lower()
             phase = _RESPONSES if abstraction.responses >> a & 1 else _NORMAL
             lines.append(
                 Line(
                     words if alone else subject.name,
-                    *_column(subject, "policy", action),
+                    *curves[action],
                     panel=(phase if has_responses else "") if alone else words,
                     colour=a if alone else k,
                 )
             )
     lines.sort(key=lambda line: line.panel == _RESPONSES)
-    return _chart(
-        Chart(
-            "policy",
-            "Median probability of each action",
-            "For each action the median, over the infosets where it is a choice, of the average "
-            "policy’s probability.",
-            lines,
-            scale="share",
-            axis="median probability" if alone else "",
-            number=".1%",
-        )
-    )
+    axis = "median probability" if alone else ""
+    return _chart(Chart(name, title, caption, lines, scale="share", axis=axis, number=".1%"))
 
 
 def exploitability(subjects: Sequence[Subject]) -> Chart | None:
@@ -196,18 +232,18 @@ def exploitability(subjects: Sequence[Subject]) -> Chart | None:
         look = Line(_name(subject, subjects), [e.games for e in found], (), colour=k)
         values = [e.value for e in found]
         if any(e.error is not None for e in found):
-            errors = [e.error or 0.0 for e in found]
-            low = [v - error for v, error in zip(values, errors, strict=True)]
-            high = [v + error for v, error in zip(values, errors, strict=True)]
+            low = [e.value - (e.error or 0.0) for e in found]
+            high = [e.value + (e.error or 0.0) for e in found]
             lines.append(replace(look, values=values, low=low, high=high))
             continue
         lines.append(replace(look, values=values))
         inside = [e.inside for e in found if e.inside is not None]
         if inside:
             lines.append(replace(look, values=inside, dashed=True))
-    bound = any(e.error is not None for subject in subjects for e in subject.exploited)
+    errors = [e.error for subject in subjects for e in subject.exploited if e.error is not None]
+    bound = bool(errors)
     dashed = any(line.dashed for line in lines)
-    caption = _BOUND if bound else f"{_EXACT} {_HIDDEN}" if dashed else _EXACT
+    caption = _BOUND.format(max(errors)) if bound else f"{_EXACT} {_HIDDEN}" if dashed else _EXACT
     if all(len(line.values) < 2 for line in lines):
         return None
     return _chart(
@@ -224,11 +260,12 @@ def exploitability(subjects: Sequence[Subject]) -> Chart | None:
 
 
 CHARTS: list[Callable[[Sequence[Subject]], Chart | None]] = [
-    *(mer, scores, updates, outlook, exploitability, policy),
+    *(mer, scores, updates, outlook, exploitability, target_policy, policy),
 ]
 
 
-IN_THE_PAPER = {"mer": 2, "win-rate": 3, "updates": 4, "policy": 5}  # the figure's number there
+# The figure's number there.
+IN_THE_PAPER = {"mer": 2, "win-rate": 3, "updates": 4, "target-policy": 5}
 
 
 def charts(subjects: Sequence[Subject]) -> list[Chart]:

@@ -6,52 +6,42 @@ The figures are those of `rejoinder analyse` with fewer games, a function of the
 from __future__ import annotations
 
 import html
-import io
+import re
+from dataclasses import dataclass
 
-import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from rejoinder.evaluate.analytics import Analysis, PhaseFigures, analyse
+from rejoinder.evaluate.analytics import Analysis, PhaseFigures
 from rejoinder.evaluate.phases import OUTCOMES
-from rejoinder_cli.commands.analyse import (
+from rejoinder_cli.report.markup import section, table
+from rejoinder_cli.report.picture import to_png, to_svg
+from rejoinder_cli.report.subject import Subject
+from rejoinder_cli.wording import (
+    CHOSEN,
+    chosen,
     exploitability_line,
     number,
     percent,
     plain,
     signed,
 )
-from rejoinder_cli.report.chart import INK, inline, style
-from rejoinder_cli.report.markup import section, table
-from rejoinder_cli.runs import OpenRun
 
-_GAMES, _TRAINING_GAMES, _SEED = 4_000, 300, 1
 _COLOURS = ("#8b5cf6", "#ec4899", "#10b981", "#f59e0b", "#ef4444", "#64748b")  # by outcome
-_CAPTION = "How response phases end, by the rent that is charged; above the bars their number."
+_CAPTION = "By the amount that is charged; above the bars is the number of phases."
 
 
-def response_section(opened: OpenRun) -> str | None:
+def response_section(subject: Subject, bars: Bars | None) -> str | None:
     """The section as HTML; None for a game that has no response phases."""
-    config = opened.run.config
-    game = config.load_game()
-    if game.responses is None:
+    found = subject.analysis
+    if found is None:
         return None
-    found = analyse(
-        game,
-        config.rules,
-        opened.agent(argmax=False),
-        opened.checkpoint.rows,
-        games=_GAMES,
-        seed=_SEED,
-        training_games=_TRAINING_GAMES,
-    )
     charges = found.charges["either"]
+    drawn = bars.as_html() if bars else ""
     parts = [
         f"<p>{found.games:,} games of the agent against itself, {plain(charges.per_game)} charges "
         "a game; in brackets are 95 % intervals.</p>",
-        _figure(f"responses-{opened.run.path.name}", charges) if charges.phases else "",
-        _outcomes(charges),
-        _means(charges),
+        f"<div class=figures>{drawn}<div>{_outcomes(charges)}{_means(charges)}</div></div>",
+        _choices(charges),
         _roles(found),
         _worth(found),
     ]
@@ -78,12 +68,22 @@ def _means(charges: PhaseFigures) -> str:
     return table(("mean of a phase", ""), rows)
 
 
+def _choices(charges: PhaseFigures) -> str:
+    rows = [
+        ("first" if choice.first else "later", f"{choice.times:,}", html.escape(chosen(choice)))
+        for choice in charges.choices
+    ]
+    return table(("answer", "times", CHOSEN), rows)
+
+
 def _roles(found: Analysis) -> str:
     first, second = found.roles["initiator"], found.roles["responder"]
     rows = [
         ("infosets (with a choice)", *(f"{r.infosets:,} ({r.choices:,})" for r in (first, second))),
         ("share of reach", f"{first.reach:.1%}", f"{second.reach:.1%}"),
+        ("part of MER", number(first.mer_share), number(second.mer_share)),
         ("regret, by reach", number(first.regret_by_reach), number(second.regret_by_reach)),
+        ("regret, by updates", number(first.regret_by_updates), number(second.regret_by_updates)),
         ("entropy in bits, by reach", *(number(r.entropy_by_reach) for r in (first, second))),
         ("entropy over the most possible", *(number(r.evenness_by_reach) for r in (first, second))),
         ("decisions a game", plain(first.decisions), plain(second.decisions)),
@@ -105,28 +105,57 @@ def _worth(found: Analysis) -> str:
     return "".join(f"<p>{html.escape(text)}</p>" for text in told)
 
 
-def _figure(name: str, charges: PhaseFigures) -> str:
-    """Inline SVG in the page's text colour."""
-    with matplotlib.rc_context(style(INK, name)):
-        figure = Figure(figsize=(7.2, 3.6), layout="constrained")
-        _draw(figure.add_subplot(), charges)
-        written = io.StringIO()
-        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
-    svg = inline(written.getvalue(), name, "How response phases end")
-    caption = f"<figcaption>{html.escape(_CAPTION)}</figcaption>"
-    return f"<figure id='{html.escape(name)}'>{svg}{caption}</figure>"
+@dataclass(frozen=True)
+class Bars:
+    """How response phases end, by what is charged; `name` is the picture's file."""
+
+    name: str
+    title: str
+    charges: PhaseFigures
+
+    def as_html(self) -> str:
+        """The figure as a part of the page, with its data in a table that can be opened."""
+        drawn = to_svg(self._draw, self.name, self.title)
+        return (
+            f"<figure id='{self.name}'><h3>{html.escape(self.title)}</h3>"
+            f"{drawn}<figcaption>{html.escape(_CAPTION)}</figcaption>"
+            f"<details><summary>Data</summary>{self._table()}</details></figure>"
+        )
+
+    def as_png(self) -> bytes:
+        return to_png([self._draw], self.name, self.title)
+
+    def _draw(self, axes: Axes, ink: str) -> None:
+        amounts = [f"{part.charged}" for part in self.charges.amounts]
+        below = [0.0] * len(amounts)
+        for name, colour in zip(OUTCOMES, _COLOURS, strict=True):
+            shares = [part.outcomes[name] / part.count for part in self.charges.amounts]
+            axes.bar(amounts, shares, bottom=below, color=colour, label=name, width=0.8)
+            below = [low + share for low, share in zip(below, shares, strict=True)]
+        for place, part in enumerate(self.charges.amounts):
+            above = (place, 1.01, f"{part.count:,}")
+            axes.text(*above, ha="center", va="bottom", fontsize=8, color=ink)
+        axes.set_xlabel("charged")
+        axes.set_ylim(0, 1.06)
+        axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        axes.grid(visible=False, axis="x")
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9, reverse=True)
+
+    def _table(self) -> str:
+        rows = [
+            [f"{part.charged}", f"{part.count:,}", *(f"{part.outcomes[o]:,}" for o in OUTCOMES)]
+            for part in self.charges.amounts
+        ]
+        return table(["charged", "phases", *OUTCOMES], rows, kind="data")
 
 
-def _draw(axes: Axes, charges: PhaseFigures) -> None:
-    amounts = [f"{part.charged}" for part in charges.amounts]
-    below = [0.0] * len(amounts)
-    for name, colour in zip(OUTCOMES, _COLOURS, strict=True):
-        shares = [part.outcomes[name] / part.count for part in charges.amounts]
-        axes.bar(amounts, shares, bottom=below, color=colour, label=name, width=0.8)
-        below = [low + share for low, share in zip(below, shares, strict=True)]
-    for place, part in enumerate(charges.amounts):
-        axes.text(place, 1.01, f"{part.count:,}", ha="center", va="bottom", fontsize=8)
-    axes.set_xlabel("charged")
-    axes.set_ylim(0, 1.06)
-    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+def response_bars(subject: Subject, place: int | None) -> Bars | None:
+    """The figure of a run, which has a place in the report where there are several."""
+    if subject.analysis is None or not subject.analysis.charges["either"].phases:
+        return None
+    name, title = "responses", "How response phases end"
+    if place is not None:
+        # The place because two names may differ in what a file's name should not have.
+        readable = re.sub(r"\W+", "-", subject.name).strip("-")
+        name, title = f"{name}-{place + 1}-{readable}", f"{title}: {subject.name}"
+    return Bars(name, title, subject.analysis.charges["either"])

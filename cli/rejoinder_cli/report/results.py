@@ -48,7 +48,10 @@ def _result(subject: Subject) -> dict[str, str]:
     if subject.exploited:
         last = subject.exploited[-1]
         if last.error is not None:
-            told["exploitability"] = f"at least {last.value:.4f} ± {last.error:.4f}"
+            found = f"{last.value:.4f} ± {last.error:.4f}"
+            told["exploitability"] = (
+                f"at least {found}" if last.is_found else f"nothing was found ({found})"
+            ) + f", {last.how}"
         else:
             told["exploitability"] = f"{last.value:.4f} (exact)"
         if last.inside is not None:
@@ -72,9 +75,10 @@ def facts(subject: Subject, judged: Sequence[Judgement]) -> list[tuple[str, str,
         found.append((f"{mers[-1]:.4f}", "MER", f"{mers[0]:.4f} at first"))
     if subject.exploited:
         last = subject.exploited[-1]
-        least = "at least, " if last.error is not None else ""
-        sure = f"± {last.error:.3f}" if last.error is not None else "exact"
-        found.append((f"{last.value:.3f}", "exploitability", least + sure))
+        sure = "exact" if last.error is None else f"at least, ± {last.error:.3f}"
+        if not last.is_found:
+            sure = f"nothing was found, ± {last.error:.3f}"
+        found.append((f"{last.value:.3f}", "exploitability", sure))
     found.append(
         (f"{len(subject.opened.checkpoint.rows):,}", "infosets", subject.config.abstraction)
     )

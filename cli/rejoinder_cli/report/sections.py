@@ -1,14 +1,15 @@
 """The sections of a report page, in order. A section is a function that makes HTML, or None.
 
-To add one on a single run, write a function from an `OpenRun` to HTML or None and put it into
-`RUN_SECTIONS`; it appears once for each run. `chart.as_html` draws charts, `markup` has the rest.
+To add one on a single run, write a function of the report and a `Subject` and put it into
+`RUN_SECTIONS`; it appears once for each run. What it needs is measured by `subject.measure`, so
+that sections only put it into words. `chart.as_html` draws charts, `markup` has the rest.
 Everything that comes from a run is escaped.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,14 +25,14 @@ from rejoinder.forecast import (
     win_rate_series,
 )
 from rejoinder_cli.report import chart
-from rejoinder_cli.report.claims import PAPER_GAMES, Judgement, is_experiment, judge_all
+from rejoinder_cli.report.claims import Judgement, judge_all
 from rejoinder_cli.report.compare import Meeting, Sides, matrix
+from rejoinder_cli.report.experiment import PAPER_GAMES, is_experiment
 from rejoinder_cli.report.figures import as_in_the_paper, charts
 from rejoinder_cli.report.markup import section, table, text, tile
-from rejoinder_cli.report.responses import response_section
+from rejoinder_cli.report.responses import Bars, response_bars, response_section
 from rejoinder_cli.report.results import comparison, facts
 from rejoinder_cli.report.subject import Subject
-from rejoinder_cli.runs import OpenRun
 
 _FURTHER = (2, 5)  # times the games so far, for the outlook
 
@@ -53,6 +54,17 @@ class Report:
         }
         if self.judgements:
             self.charts = [as_in_the_paper(chart) for chart in self.charts]
+        self.bars: dict[str, Bars] = {}
+        for place, subject in enumerate(self.subjects):
+            if bars := response_bars(subject, None if self.alone else place):
+                self.bars[subject.name] = bars
+
+    def pictures(self) -> Iterator[tuple[str, bytes]]:
+        """Every figure as a file: its name and its PNG."""
+        for drawn in self.charts:
+            yield drawn.name, chart.as_png(drawn)
+        for bars in self.bars.values():
+            yield bars.name, bars.as_png()
 
     @property
     def alone(self) -> Subject | None:
@@ -221,12 +233,16 @@ def run_sections(report: Report) -> str | None:
     made = []
     for subject in report.subjects:
         for make in RUN_SECTIONS:
-            part = make(subject.opened)
+            part = make(report, subject)
             if part and report.alone is None:
                 name = html.escape(subject.name)
                 part = f"<div class=of-run><p class=eyebrow>{name}</p>{part}</div>"
             made.append(part or "")
     return "".join(made) or None
+
+
+def response_phases(report: Report, subject: Subject) -> str | None:
+    return response_section(subject, report.bars.get(subject.name))
 
 
 def results(report: Report) -> str | None:
@@ -260,7 +276,7 @@ SECTIONS: list[Callable[[Report], str | None]] = [
     *(notice, summary, claims, figures, head_to_head, outlook, run_sections, results),
     *(configuration, provenance),
 ]
-RUN_SECTIONS: list[Callable[[OpenRun], str | None]] = [response_section]
+RUN_SECTIONS: list[Callable[[Report, Subject], str | None]] = [response_phases]
 
 
 def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A run as a report sees it, and what is measured for that: matches and exploitability.
+"""A run as a report sees it, and what is measured for that: matches, exploitability, responses.
 
 The matches are played anew, at every checkpoint that the run has kept, with far more games than an
 evaluation during training has, and from both starts. They are a function of the checkpoints and of
@@ -10,6 +10,8 @@ from __future__ import annotations
 from calendar import timegm
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from time import strptime
 from typing import Any
 
@@ -18,11 +20,21 @@ from rejoinder.cfr.table import Table, table_of
 from rejoinder.checkpoints import DamagedError
 from rejoinder.config import RunConfig
 from rejoinder.evaluate.agents import Agent, opponents, trained_agent
+from rejoinder.evaluate.analytics import (
+    ATTACK_GAMES,
+    GAMES,
+    SAMPLES,
+    SEED,
+    Analysis,
+    analyse,
+    steps,
+)
 from rejoinder.evaluate.match import MatchResult, Starts, play_match
 from rejoinder.games.contract import CONCRETE
-from rejoinder.metrics import evaluation_seed
+from rejoinder.metrics import evaluation_seed, target_policy
 from rejoinder_cli.output import Output
-from rejoinder_cli.report.work import Work
+from rejoinder_cli.report.experiment import is_experiment
+from rejoinder_cli.report.work import Tell, Work
 from rejoinder_cli.runs import OpenRun
 
 FIRST: Starts = "agent"
@@ -30,6 +42,7 @@ ALTERNATING: Starts = "alternate"
 STARTS = (FIRST, ALTERNATING)
 
 _SAME_STAKE = 1e-6
+_THOUGHT = 8.0  # games of policies in the time of a thinking attacker's game, by its samples
 
 
 @dataclass(frozen=True)
@@ -38,8 +51,9 @@ class Effort:
 
     test_games: int = 2_000  # of each match
     bounds: int = 0  # checkpoints at which a lower bound of the exploitability is looked for
-    bound_training: int = 1_500  # games for each of those
-    bound_games: int = 20_000
+    analysed_games: int = GAMES  # in which response phases are counted
+    attack_games: int = ATTACK_GAMES  # for each bound, those of the analysis too
+    attack_samples: int = SAMPLES  # of each move of the attacker, who thinks ahead
 
 
 @dataclass(frozen=True)
@@ -54,12 +68,18 @@ class Score:
 
 @dataclass(frozen=True)
 class Exploited:
-    """What a perfect, or a trained, opponent wins of the agent after so many games."""
+    """What a perfect opponent, or one who thinks ahead, wins of the agent after so many games."""
 
     games: int
     value: float  # in the real game
     inside: float | None = None  # as its abstraction shows it, where there is one
     error: float | None = None  # 95 % half-width of a lower bound; None: exact
+    how: str = "exact"  # or how hard the attacker tried
+
+    @property
+    def is_found(self) -> bool:
+        """Not so of a bound that may be zero, which says nothing."""
+        return self.error is None or self.value > self.error
 
 
 @dataclass
@@ -71,6 +91,9 @@ class Subject:
     records: list[dict[str, Any]]  # of its evaluations while it trained
     scores: list[Score] = field(default_factory=list)
     exploited: list[Exploited] = field(default_factory=list)
+    analysis: Analysis | None = None  # None: its game has no response phases
+    # By games; only of runs of the paper's experiment, whose Figure 5 it is.
+    target_policy: dict[int, dict[str, float]] = field(default_factory=dict)
 
     @property
     def config(self) -> RunConfig:
@@ -113,7 +136,8 @@ def measure(opened: Sequence[OpenRun], effort: Effort, output: Output) -> list[S
     work = Work()
     for subject in subjects:
         agents = _agents(subject, output)
-        _plan_exploitability(work, subject, agents, effort)  # first: its pieces are the longest
+        _plan_analysis(work, subject, effort)
+        _plan_exploitability(work, subject, agents, effort)
         _plan_matches(work, subject, agents, effort.test_games)
     work.run("measuring", output)
     for subject in subjects:
@@ -123,16 +147,19 @@ def measure(opened: Sequence[OpenRun], effort: Effort, output: Output) -> list[S
 
 
 def _names(opened: Sequence[OpenRun]) -> list[str]:
-    """What runs are called: their folders' names, or their paths where those are not enough."""
-    short = [o.run.path.resolve().name for o in opened]
-    return [
-        name if short.count(name) == 1 else str(o.run.path)
-        for o, name in zip(opened, short, strict=True)
-    ]
+    """What runs are called: their folders' names, with folders above where those are not enough."""
+    paths = [o.run.path.resolve() for o in opened]
+
+    def name(path: Path) -> str:
+        ends = ("/".join(path.parts[-n:]) for n in range(1, len(path.parts)))
+        alone = (end for end in ends if sum(str(p).endswith(f"/{end}") for p in paths) == 1)
+        return next(alone, str(path))
+
+    return [name(path) for path in paths]
 
 
 def _agents(subject: Subject, output: Output) -> dict[int, Agent]:
-    """The agent of every checkpoint that is whole, by games."""
+    """The agent of every checkpoint that is whole, by games; notes what is read off tables."""
     run, found = subject.opened.run, {}
     abstraction = run.config.load_abstraction()
     for games in run.checkpoint_games():
@@ -141,6 +168,8 @@ def _agents(subject: Subject, output: Output) -> dict[int, Agent]:
         except DamagedError as error:
             output.warn(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
         else:
+            if is_experiment(run.config):
+                subject.target_policy[games] = target_policy(rows, abstraction)
             policy = policies(table_of(rows))
             found[games] = trained_agent(subject.name, abstraction, policy, argmax=False)
     return found
@@ -151,20 +180,47 @@ def _plan_matches(work: Work, subject: Subject, agents: dict[int, Agent], test_g
     game = config.load_game()
     template = game.template(config.rules)
 
-    def play(games: int, name: str, starts: Starts) -> None:
+    def play(games: int, name: str, starts: Starts, tell: Tell) -> None:
         result = play_match(
             *(game, template, agents[games], opponents(game)[name]),
             games=test_games,
             seed=evaluation_seed(config.seed, games),
             starts=starts,
+            progress=tell,
         )
         subject.scores.append(Score(games, name, starts, result))
-        work.played(test_games)
 
     for games in agents:
         for name in opponents(game):
             for starts in STARTS:
-                work.add(test_games, lambda g=games, n=name, s=starts: play(g, n, s))  # type: ignore[misc]
+                work.add(test_games, partial(play, games, name, starts))
+
+
+def _plan_analysis(work: Work, subject: Subject, effort: Effort) -> None:
+    config, opened = subject.config, subject.opened
+    game = config.load_game()
+    if game.responses is None:
+        return
+    attacks = None if game.is_enumerable(config.rules) else effort.attack_games
+    counted = steps(effort.analysed_games, None)
+    whole = steps(effort.analysed_games, attacks)
+    dear = effort.attack_samples * _THOUGHT  # a step of the attacks, which come last
+    cost = (counted + (whole - counted) * dear) / whole
+
+    def look(tell: Tell) -> None:
+        def tell_by_cost(done: int) -> None:
+            tell(int((min(done, counted) + max(0, done - counted) * dear) / cost))
+
+        subject.analysis = analyse(
+            *(game, config.rules, opened.agent(argmax=False), opened.checkpoint.rows),
+            games=effort.analysed_games,
+            seed=SEED,
+            attack_games=attacks,
+            samples=effort.attack_samples,
+            progress=tell_by_cost,
+        )
+
+    work.add(whole, look, cost)
 
 
 def _plan_exploitability(
@@ -173,39 +229,37 @@ def _plan_exploitability(
     config = subject.config
     game = config.load_game()
     if game.is_enumerable(config.rules):
-        work.add(0, lambda: _exact(subject, {n: a.book.policy for n, a in agents.items()}))
+        work.add(0, lambda _: _exact(subject, {n: a.book.policy for n, a in agents.items()}))
         return
     chosen = list(agents)[::-1][:: max(1, -(-len(agents) // max(1, effort.bounds)))]
     for games in chosen[: effort.bounds]:
-        each = effort.bound_training + effort.bound_games
-        work.add(each, lambda g=games: _bound(work, subject, g, agents[g], effort))  # type: ignore[misc]
+        bound = partial(_bound, subject, games, agents[games], effort)
+        work.add(effort.attack_games, bound, cost=effort.attack_samples * _THOUGHT)
 
 
 def _exact(subject: Subject, tables: dict[int, Table]) -> None:
     """In the real game, and as the agent's abstraction shows it."""
-    from rejoinder.cfr.tree import build_tree
-    from rejoinder.evaluate.exploit import policy_exploitability
+    from rejoinder.evaluate.exploit import both_exploitabilities
 
     config = subject.config
     game, abstraction = config.load_game(), config.load_abstraction()
-    real = build_tree(game, config.rules, policy=abstraction)
-    shown = build_tree(game, config.rules, abstraction) if abstraction.number != CONCRETE else None
-    for games, table in tables.items():
-        value = policy_exploitability(real, table).exploitability
-        inside = policy_exploitability(shown, table).exploitability if shown else None
-        subject.exploited.append(Exploited(games, value, inside))
+    both = both_exploitabilities(game, config.rules, abstraction, tables.values())
+    for games, (real, shown) in zip(tables, both, strict=True):
+        inside = None if abstraction.number == CONCRETE else shown.exploitability
+        subject.exploited.append(Exploited(games, real.exploitability, inside))
 
 
-def _bound(work: Work, subject: Subject, games: int, agent: Agent, effort: Effort) -> None:
-    """What an opponent wins that was trained against the agent: a lower bound."""
-    from rejoinder.evaluate.respond import best_response_bound
+def _bound(subject: Subject, games: int, agent: Agent, effort: Effort, tell: Tell) -> None:
+    """What an attacker wins who knows the agent and thinks ahead: a lower bound."""
+    from rejoinder.evaluate.respond import thinking_bound
 
-    found = best_response_bound(
+    found = thinking_bound(
         *(subject.config.load_game(), subject.config.rules, agent),
-        training_games=effort.bound_training,
-        match_games=effort.bound_games,
-        progress=lambda _: work.played(1),
+        samples=effort.attack_samples,
+        games=effort.attack_games,
+        seed=SEED,
+        progress=tell,
     )
-    work.played(effort.bound_games)
-    error = found.match.utility_error
-    subject.exploited.append(Exploited(games, found.exploitability, error=error))
+    how = f"{effort.attack_samples:,} samples a move, {found.games:,} games"
+    value, error = found.mean_utility, found.utility_error
+    subject.exploited.append(Exploited(games, value, error=error, how=how))

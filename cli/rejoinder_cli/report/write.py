@@ -10,7 +10,6 @@ from typing import Any
 from rejoinder.files import write_atomically
 from rejoinder.rundir import FIGURES, REPORT
 from rejoinder_cli.output import Output
-from rejoinder_cli.report.chart import as_png
 from rejoinder_cli.report.compare import check_comparable, head_to_head
 from rejoinder_cli.report.page import page
 from rejoinder_cli.report.sections import Report
@@ -50,9 +49,9 @@ def write(
         pictures = folder / FIGURES  # others may keep theirs there, too
         pictures.mkdir(parents=True, exist_ok=True)
         figures = []
-        for chart in report.charts:
-            figures.append(pictures / f"{chart.name}.png")
-            write_atomically(figures[-1], as_png(chart))
+        for name, picture in report.pictures():
+            figures.append(pictures / f"{name}.png")
+            write_atomically(figures[-1], picture)
         path = folder / REPORT
         write_atomically(path, page(report).encode())
     return Written(path, figures, report)
