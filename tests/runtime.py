@@ -19,7 +19,10 @@ from rq.queue import Queue
 from rejoinder.bus import Bus, Packed
 from rejoinder.bus.connection import LOST, connect
 from rejoinder.bus.server import EmbeddedServer, end_with_parent
+from rejoinder.cfr.rollout import policies
+from rejoinder.cfr.table import table_of
 from rejoinder.config import RunConfig, load_config, make_config
+from rejoinder.evaluate.agents import Agent, trained_agent
 from rejoinder.rundir import RunDir
 from rejoinder.wire import Deltas, EvaluationLease, Lease, Message, Refusal
 from rejoinder_learner.main import LearnerService
@@ -64,6 +67,14 @@ class Outcome(NamedTuple):
 
 def outcome(run: RunDir, result: TrainResult) -> Outcome:
     return Outcome(result.digest, run.ledger().tobytes(), run.metrics())
+
+
+def trained(config: RunConfig, path: Path) -> Agent:
+    """The agent that training alone makes, as it samples its average policy."""
+    run = RunDir.create(path, config)
+    train(run)
+    policy = policies(table_of(run.result().rows))
+    return trained_agent("trained", config.load_abstraction(), policy, argmax=False)
 
 
 def sequential(config: RunConfig) -> Outcome:

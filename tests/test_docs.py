@@ -13,6 +13,7 @@ import typer
 from rejoinder_cli.main import app
 
 ROOT = Path(__file__).parent.parent
+PARTS = ("shared", "worker", "learner", "gateway", "cli", "bench", "deploy", "tests", "docs")
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -51,8 +52,13 @@ def test_links_and_paths_exist(page: Path) -> None:
     text = page.read_text("utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (page.parent / target).exists(), target
-    for path in re.findall(r"`((?:shared|learner|cli|bench|tests|docs)/[\w/.]+)`", text):
-        assert (ROOT / path).exists(), path
+    folder = ROOT  # of the last whole path, which "…" stands for
+    for path in re.findall(r"`((?:[a-z]+/|… )[\w/.-]+)`", text):
+        if path.startswith("… "):
+            assert (folder / path.removeprefix("… ")).exists(), path
+        elif path.split("/")[0] in PARTS:
+            assert (ROOT / path).exists(), path
+            folder = (ROOT / path).parent
 
 
 def test_make_lists_its_targets() -> None:
