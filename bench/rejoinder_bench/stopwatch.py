@@ -32,7 +32,8 @@ def serve(url: str, *, run: str, name: str) -> None:
     for part, (owner, method) in _TIMED.items():
         _time(owner, method, part, seconds, moments)
     main.serve(url, run=run, name=name, report=lambda _: None)
-    print(json.dumps({"total": moments[-1] - moments[0], **seconds}))
+    total = moments[-1] - moments[0] if moments else 0.0  # none: others took every lease
+    print(json.dumps({"total": total, **seconds}))
 
 
 def read(log: Path) -> dict[str, float]:

@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
-from rejoinder_bench import BENCHES, Result, crowd, determinism, learner, run_bench, runtime
+from rejoinder_bench import (
+    BENCHES,
+    Result,
+    crowd,
+    determinism,
+    learner,
+    run_bench,
+    runtime,
+    stopwatch,
+)
 from rejoinder_cli.commands.bench import bench
 
 
@@ -114,6 +124,16 @@ def test_the_system_is_compared_with_its_kernels(monkeypatch: pytest.MonkeyPatch
     for number in (*result.ratios.values(), *result.figures.values()):
         assert math.isfinite(number)
         assert number >= 0
+
+
+def test_a_worker_that_got_no_lease_has_done_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(stopwatch, "_TIMED", {})
+    monkeypatch.setattr(stopwatch.main, "serve", lambda *_, **__: None)
+    stopwatch.serve("redis://nowhere", run="r", name="w0")
+    (tmp_path / "w0.log").write_text(f"joined\n{capsys.readouterr().out}")
+    assert stopwatch.read(tmp_path / "w0.log") == dict.fromkeys(("total", *stopwatch.PARTS), 0.0)
 
 
 @pytest.mark.slow
