@@ -130,7 +130,7 @@ def test_a_worker_that_got_no_lease_has_done_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(stopwatch, "_TIMED", {})
-    monkeypatch.setattr(stopwatch.main, "serve", lambda *_, **__: None)
+    monkeypatch.setattr("rejoinder_worker.main.serve", lambda *_, **__: None)
     stopwatch.serve("redis://nowhere", run="r", name="w0")
     (tmp_path / "w0.log").write_text(f"joined\n{capsys.readouterr().out}")
     assert stopwatch.read(tmp_path / "w0.log") == dict.fromkeys(("total", *stopwatch.PARTS), 0.0)
