@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import refused, run, run_json
+
+from rejoinder_cli.commands.exploit import sure
 
 
 def test_solve_finds_the_value_of_kuhn() -> None:
@@ -60,6 +63,16 @@ def test_exploit_is_exact_where_the_game_can_be_enumerated(tmp_path: Path) -> No
     assert run_json("exploit", tmp_path / "one")["exploitability"] > 2 * found["exploitability"]
 
 
+def test_exploit_counts_the_moves_of_an_agent_that_thinks(tmp_path: Path) -> None:
+    run_json("train", "kuhn", "--games", "400", "--mode", "sequential", "--run", tmp_path / "kuhn")
+    policy = run_json("exploit", tmp_path / "kuhn")
+    found = run_json("exploit", tmp_path / "kuhn", "--search", "500", "--thoughts", "40")
+    assert (policy["search"], found["search"], found["thoughts"]) == (0, 500, 40)
+    assert found["method"] == "exact"
+    # Who thinks bluffs too little or too much: in poker a policy that mixes is harder to read.
+    assert found["exploitability"] > policy["exploitability"] + 0.02
+
+
 @pytest.mark.slow
 def test_exploit_is_a_bound_elsewhere(tmp_path: Path) -> None:
     run_json("train", "tiny", "--games", "1", "--run", tmp_path / "tiny")
@@ -82,12 +95,22 @@ def test_exploit_is_a_bound_elsewhere(tmp_path: Path) -> None:
     for attack in found["attacks"]:
         assert 0.05 < attack["low"] < attack["exploitability"] < attack["high"]
         assert attack["win_rate"] > 0.5
-    best = max(thinks["exploitability"], trained["exploitability"])
-    assert found["exploitability"] == best
+    best = max(found["attacks"], key=lambda attack: attack["low"])
+    assert found["exploitability"] == best["exploitability"]
+    thinker = run_json("exploit", tmp_path / "tiny", *how, "--search", "50")
+    assert thinker["search"] == 50
+    assert thinker["exploitability"] < found["exploitability"] - 0.05
     pair = ("--attack-samples", "5", "--attack-games", "2", "--training-games", "0")
     assert run_json("exploit", tmp_path / "tiny", *pair)["low"] is None  # no spread in one pair
     said = refused("exploit", tmp_path / "tiny", "--attack-samples", "0", "--training-games", "0")
     assert "nobody attacks" in said
+
+
+def test_an_attack_counts_for_what_it_shows_beyond_doubt() -> None:
+    doubtful: dict[str, Any] = {"exploitability": 0.030, "low": -0.010}
+    certain: dict[str, Any] = {"exploitability": 0.025, "low": 0.016}
+    single: dict[str, Any] = {"exploitability": 0.020, "low": None}
+    assert sorted((certain, single, doubtful), key=sure) == [doubtful, certain, single]
 
 
 def test_exploit_can_begin_as_another_run(tmp_path: Path) -> None:

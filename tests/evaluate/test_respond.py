@@ -163,15 +163,20 @@ def test_it_may_begin_as_another_agent_and_then_has_his_actions() -> None:
     assert idle.exploitability < bound.exploitability
 
 
-def test_agents_that_search_are_refused() -> None:
-    rules, plain = KUHN.configurations["standard"], player(always("b"))
-    thinker = searching(plain, KUHN, 2)
-    with pytest.raises(ValueError, match="here play goes by the policy alone"):
-        best_response_bound(KUHN, rules, thinker, training_games=1, match_games=2)
-    with pytest.raises(ValueError, match="here play goes by the policy alone"):
-        thinking_bound(KUHN, rules, thinker, samples=1, games=2)
-    with pytest.raises(ValueError, match="here play goes by the policy alone"):
-        best_response_bound(KUHN, rules, plain, begin_as=thinker, training_games=1, match_games=2)
+def test_an_agent_that_searches_is_measured_as_it_plays() -> None:
+    """Attackers prepare themselves against its policy, which is a fool's, and meet the thinker."""
+    agent = trained_agent("uniform", DEAL.abstraction("intent"), NOTHING, argmax=False)
+    thinker = searching(agent, DEAL, 50)
+    easy, itself = (
+        thinking_bound(DEAL, MICRO, who, samples=50, games=2000) for who in (agent, thinker)
+    )
+    assert easy.mean_utility > 0.1
+    assert abs(itself.mean_utility) <= itself.utility_error
+    fool, wise = (
+        best_response_bound(DEAL, MICRO, who, training_games=500, match_games=2000)
+        for who in (agent, thinker)
+    )
+    assert fool.exploitability > 0.1 > wise.exploitability
 
 
 @pytest.mark.parametrize(("match_games", "choice_games"), [(2, 2), (100, 50), (20_000, 4_000)])

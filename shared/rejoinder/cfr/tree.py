@@ -77,6 +77,7 @@ class Tree:
     form: Form
     moves: Any  # int32[S]: the action, in terms of `play`, that a sequence ends with
     stands_for: Any  # uint64[S]: mask of the actions of `policy` that mean that move
+    positions: Any  # game.dtype[I]: a state of each infoset
     slots: int  # strategy parameters: infosets with one policy key share them
     nodes: int  # of the tree that was walked
 
@@ -109,7 +110,7 @@ def build_tree(
         np.zeros((0, game.players), np.int32),
         np.zeros((0, game.players)),
     )
-    nowhere = (np.zeros(0, np.int32), np.zeros(0, np.uint64))
+    nowhere = (np.zeros(0, np.int32), np.zeros(0, np.uint64), np.zeros(0, game.dtype))
     counts = np.zeros(4, np.int64)
     _walk(*walk_arrays, new_table(INFOSET, 1), empty_form, *nowhere, counts, True)
     nodes, terminals, decisions, edges = (int(n) for n in counts)
@@ -122,7 +123,8 @@ def build_tree(
     )
     moves = np.zeros(game.players + edges, np.int32)
     stands_for = np.zeros(game.players + edges, np.uint64)
-    status = _walk(*walk_arrays, infosets, form, moves, stands_for, counts, False)
+    positions = np.zeros(decisions, game.dtype)  # untouched pages take no memory
+    status = _walk(*walk_arrays, infosets, form, moves, stands_for, positions, counts, False)
     if status == _FORGETFUL:
         raise ValueError(f"{game.name}: what a player observes does not amount to perfect recall")
     if status == _TOO_DEEP:
@@ -142,6 +144,7 @@ def build_tree(
         form=_merge_terminals(Form(used, form.terminals, form.utilities)),
         moves=moves[:sequences].copy(),
         stands_for=stands_for[:sequences].copy(),
+        positions=positions[: len(used)].copy(),
         slots=slots,
         nodes=nodes,
     )
@@ -177,6 +180,7 @@ def _walk(
     form: Any,
     moves: Any,
     stands_for: Any,
+    positions: Any,
     counts: Any,  # nodes, terminals, decision nodes, decision edges
     counting: Any,  # only count
 ) -> Any:
@@ -220,6 +224,7 @@ def _walk(
                         size = infosets.size[0]
                         infoset = infosets.rows[find_or_add(infosets, frame.identity)]
                         if infosets.size[0] > size:
+                            copy_record(positions[size], state)
                             infoset.player = mover
                             infoset.parent = frame.sequence[mover]
                             infoset.first = sequences

@@ -15,6 +15,9 @@ the attacker found nothing. There are two, which find different things:
   plays as the agent does wherever it has not learned better, so that it starts from zero and not
   from random play; where the game has a richer abstraction it sees more than the agent. It may also
   start from another agent, and then has that one's actions.
+
+Both prepare themselves against the agent's policy. If the agent searches they do not know that; it
+is measured as it plays.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from rejoinder.cfr.rollout import LINEAR, entry_dtype, fold, play_against, polic
 from rejoinder.cfr.table import Table, new_table, table_of, with_room
 from rejoinder.evaluate.agents import Agent, trained_agent
 from rejoinder.evaluate.match import MatchResult, play_match
-from rejoinder.evaluate.search import ANYWHERE, check_goes_by_policy, searching
+from rejoinder.evaluate.search import ANYWHERE, searching
 from rejoinder.games.base import Abstraction, Game, Rules, States
 from rejoinder.rng import STREAM
 
@@ -56,7 +59,6 @@ def thinking_bound(
 ) -> MatchResult:
     """What is won by who thinks ahead where all moves are in the mask `where`; its mean utility
     is the bound."""
-    check_goes_by_policy(agent)
     attacker = searching(agent, game, samples, where=where)
     template = game.template(rules)
     return play_match(game, template, attacker, agent, games=games, seed=seed, progress=progress)
@@ -92,9 +94,8 @@ def best_response_bound(
     """Train a responder against `agent` and measure it.
 
     It begins as `begin_as`, or else as the agent itself. Without an abstraction it gets the game's
-    richest one that has the actions of whom it begins as. None of them may search.
+    richest one that has the actions of whom it begins as.
     """
-    check_goes_by_policy(agent, begin_as or agent)
     seed %= 2**63
     begin_as = begin_as or agent
     if abstraction is None:

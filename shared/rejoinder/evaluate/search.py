@@ -2,7 +2,8 @@
 
 For the player to move, in order:
 
-1. Deal what he cannot see anew, uniformly among all that agrees with what he sees.
+1. Deal what he cannot see anew, among all that agrees with what he sees and may know, each as
+   likely as it is by the rules (docs/search.md says where that is not quite so).
 2. Play each move that is still in question to the end of the game from there, everybody going by
    the agent's policy. All moves get the same deal and the same luck, so that what tells them apart
    is the moves. One such game is a *sample*.
@@ -19,6 +20,7 @@ player to move sees. Hidden cards are overwritten before anything looks at them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,6 +35,7 @@ from rejoinder.games.contract import (
     OVER,
     apply,
     current_player,
+    infoset_key,
     legal_actions,
     resolve,
     resolve_chance,
@@ -140,6 +143,27 @@ class Search(NamedTuple):
 def prepared(agent: Agent) -> Search | None:
     """What `choose_or_search` needs for an agent; None for those that do not search."""
     return agent.prepare() if isinstance(agent, Searcher) else None
+
+
+def count_moves(
+    agent: Agent,
+    positions: States,
+    moves: int,  # that the game has
+    times: int,
+    progress: Callable[[int], None] | None = None,
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How often any agent makes each move in each position, asked so many times.
+
+    The first time an agent that searches does what it advises.
+    """
+    counts = np.zeros((len(positions), moves), np.int64)
+    search, weights = prepared(agent), np.zeros(len(agent.abstraction.actions))
+    rng = np.zeros(1, STREAM)
+    for n in range(times):
+        _count(positions, agent.kind, agent.book, search, weights, rng, n, counts)
+        if progress:
+            progress(n + 1)
+    return counts
 
 
 @rule
@@ -251,3 +275,20 @@ def _worst(moves: Any, won: Any, liking: Any) -> Any:
 @kernel
 def _think(states: Any, kind: Any, book: Any, search: Any, weights: Any, rng: Any) -> Any:
     return think(states[0], kind, book, search, weights, rng[0])
+
+
+@kernel
+def _count(
+    positions: Any,
+    kind: Any,
+    book: Any,
+    search: Any,
+    weights: Any,
+    rng: Any,
+    time: Any,
+    counts: Any,
+) -> None:
+    for i in range(len(positions)):
+        seed = infoset_key(positions[i], CONCRETE)
+        open_stream(rng[0], seed, np.uint64(time), np.uint64(CHOICES))
+        counts[i, choose_or_search(positions[i], kind, book, search, weights, rng[0])] += 1
