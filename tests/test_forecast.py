@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rejoinder.forecast import (
     FEWEST,
+    MOST,
     Forecast,
     ForecastError,
     Series,
@@ -193,6 +194,22 @@ def test_a_target_reached_early_has_no_backtest_of_when() -> None:
     assert tested is not None
     assert tested.forecast is None
     assert tested.forecast_held is None
+
+
+def test_of_very_many_evaluations_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    games: Any = np.arange(1, 2 * MOST + 100) * 50.0
+    noise = np.random.default_rng(1).normal(0, 0.0005, len(games))
+    series = falling(curve(0.001, 0.3, 0.4, games) + noise, games)
+    some = series.thinned()
+    assert MOST / 2 < len(some.games) <= MOST
+    assert set(np.diff(some.games)) == {150.0}
+    assert (some.games[-1], some.values[-1]) == (series.games[-1], series.values[-1])
+    assert falling(curve(0.0, 0.3, 0.7)).thinned().mark() == falling(curve(0.0, 0.3, 0.7)).mark()
+    quick = forecast(series, 0.012)
+    monkeypatch.setattr("rejoinder.forecast.MOST", len(games))
+    slow = forecast(series, 0.012)
+    assert quick != slow
+    assert quick.games == pytest.approx(slow.games, rel=0.1)
 
 
 def test_few_evaluations() -> None:

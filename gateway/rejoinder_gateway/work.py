@@ -1,7 +1,7 @@
 """Long work: made on request, once for each key, in a thread, one at a time.
 
-Few may wait for theirs, others are told to come back, so that whoever asks for much takes one core
-at most and nobody else's answer waits for it.
+Few may wait for theirs, others are told to come back, so that whoever asks for much of one kind
+takes one core at most, and answers of other kinds do not wait for it.
 """
 
 from __future__ import annotations

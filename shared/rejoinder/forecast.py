@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 FEWEST = 8  # evaluations that a forecast needs
+MOST = 1_000  # that it looks at; of more it takes every second, third, …
 COVERAGE = 0.9  # of the intervals
 HORIZON = 1e9  # games; what comes later is never
 
@@ -58,13 +59,16 @@ class Series:
 
     def up_to(self, games: float) -> Series:
         """What was known after so many games."""
-        known = self.games <= games
-        return replace(
-            self,
-            games=self.games[known],
-            values=self.values[known],
-            weights=self.weights[known],
-        )
+        return self._only(self.games <= games)
+
+    def thinned(self) -> Series:
+        """Evenly, the last one included, so that a fit takes no more time than it may."""
+        step = math.ceil(len(self.games) / MOST)
+        return self._only(slice((len(self.games) - 1) % step, None, step)) if step > 1 else self
+
+    def _only(self, which: Any) -> Series:
+        games, values, weights = (part[which] for part in (self.games, self.values, self.weights))
+        return replace(self, games=games, values=values, weights=weights)
 
     def mark(self) -> bytes:
         """Changes when what was measured does."""
@@ -241,8 +245,9 @@ def fan(series: Series) -> Fan:
             f"{len(series.games)} (`eval_every` of a run's config: how many games apart they are)"
         )
     rng = np.random.default_rng(len(series.games))
-    n = len(series.games)
-    parts = [_refits(series, min(int(cut * n), n - _LEFT), rng) for cut in _CUTS]
+    fitted = series.thinned()
+    n = len(fitted.games)
+    parts = [_refits(fitted, min(int(cut * n), n - _LEFT), rng) for cut in _CUTS]
     level, scale, power, noise = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Fan(series, float(series.games[-1]), level, scale, power, noise)
 

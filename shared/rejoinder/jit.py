@@ -29,7 +29,10 @@ from rejoinder.signature_files import Turns, keep
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).parent
-_KERNEL_SOURCES = ("jit.py", "rng.py", "games/**/*.py", "cfr/**/*.py", "evaluate/**/*.py")
+_KERNEL_SOURCES = (  # what is compiled, and how it is kept
+    *("jit.py", "signature_files.py"),
+    *("rng.py", "games/**/*.py", "cfr/**/*.py", "evaluate/**/*.py"),
+)
 
 
 def _hash_sources() -> str:

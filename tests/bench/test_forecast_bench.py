@@ -9,7 +9,7 @@ import pytest
 
 from rejoinder.config import RunConfig, load_config
 from rejoinder.forecast import Fan, Forecast, Series
-from rejoinder_bench import forecast, run_bench
+from rejoinder_bench import Result, forecast, run_bench
 
 
 def test_cases_are_those_whose_end_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,21 @@ def test_shares_have_the_promised_names_and_are_judged(
     assert set(result.ratios) == names
     assert all(0 <= share <= 1 for share in result.ratios.values())
     assert result.figures["runs"] == 1
-    assert any(line.startswith("mer: ") and " had no end" in line for line in heard)
+    assert any(line.startswith("mer: ") and "that have an end" in line for line in heard)
+
+
+@pytest.mark.parametrize(("bounded_held", "ok"), [(90, True), (80, False)])
+def test_intervals_without_an_end_hide_no_others(bounded_held: int, ok: bool) -> None:
+    cases = [forecast.Case(True, True)] * 900
+    cases += [forecast.Case(k < bounded_held, False) for k in range(100)]
+    result = Result()
+    forecast._tell("mer", cases, result, lambda _: None)
+    assert result.ratios["mer_held_over_cases"] > 0.95
+    assert (result.figures["mer_with_end"], result.figures["mer_with_end_held"]) == (
+        100,
+        bounded_held,
+    )
+    assert result.ok is ok
 
 
 def _little() -> RunConfig:

@@ -175,10 +175,7 @@ def policy(subjects: Sequence[Subject]) -> Chart | None:
         "For each action the median of the average policy’s probability over the infosets of both "
         "seats where it is one of several, whether or not it is ever taken there.",
         subjects,
-        [
-            _by_action({r["games"]: r["policy"] for r in s.records if "policy" in r})
-            for s in subjects
-        ],
+        [_by_action(_recorded_policy(s)) for s in subjects],
     )
 
 
