@@ -14,7 +14,12 @@ from rejoinder.evaluate import respond
 from rejoinder.evaluate.agents import trained_agent
 from rejoinder.evaluate.exploit import policy_exploitability, response_infosets
 from rejoinder.evaluate.match import MatchResult, play_match
-from rejoinder.evaluate.respond import ResponseBound, best_response_bound, thinking_bound
+from rejoinder.evaluate.respond import (
+    ResponseBound,
+    best_response_bound,
+    steps,
+    thinking_bound,
+)
 from rejoinder.evaluate.search import ANYWHERE, searching
 from rejoinder.games import GAMES
 from rejoinder.games.base import Rules
@@ -185,10 +190,10 @@ def test_the_games_to_choose_by_are_in_proportion_and_others_than_those_that_mea
 ) -> None:
     played, seeds = [], []
 
-    def note(*who: Any, games: int, seed: int) -> Any:
+    def note(*who: Any, games: int, seed: int, **how: Any) -> Any:
         played.append(games)
         seeds.append(seed)
-        return play_match(*who, games=games, seed=seed)
+        return play_match(*who, games=games, seed=seed, **how)
 
     monkeypatch.setattr(respond, "play_match", note)
     bound_on_kuhn(always("b"), match_games, training_games=1, seed=5)
@@ -199,7 +204,13 @@ def test_the_games_to_choose_by_are_in_proportion_and_others_than_those_that_mea
     assert len({5, seeds[0], seeds[-1]}) == 3
 
 
-def test_progress_is_heard_for_every_training_game() -> None:
+@pytest.mark.parametrize(
+    ("match_games", "ends"), [(2, (47, 49, 51, 53, 55)), (9, (49, 53, 57, 61, 71))]
+)
+def test_progress_is_heard_for_every_training_game_and_match(
+    match_games: int, ends: tuple[int, ...]
+) -> None:
     heard: list[int] = []
-    bound_on_kuhn(always("b"), training_games=45, match_games=2, progress=heard.append)
-    assert heard == list(range(1, 46))
+    bound_on_kuhn(always("b"), match_games, training_games=45, progress=heard.append)
+    assert heard == [*range(1, 46), *ends]
+    assert heard[-1] == steps(45, match_games)

@@ -32,7 +32,7 @@ from rejoinder.cfr.table import Table, new_table, table_of, with_room
 from rejoinder.evaluate.agents import Agent, trained_agent
 from rejoinder.evaluate.match import MatchResult, play_match
 from rejoinder.evaluate.search import ANYWHERE, searching
-from rejoinder.games.base import Abstraction, Game, Rules, States
+from rejoinder.games.base import Abstraction, Game, Rules
 from rejoinder.rng import STREAM
 
 _BATCH = 20  # games between two policies of the responder
@@ -129,13 +129,31 @@ def best_response_bound(
         fold(table, entries[:decisions], 1.0, LINEAR, nobody, nobody, touched)
         if progress:
             progress(g + 1)
+    done = training_games
+
+    def measure(responder: Agent, games: int, seed: int) -> MatchResult:
+        nonlocal done
+        before = done
+        tell = progress and (lambda played: progress(before + played))
+        found = play_match(game, template, responder, agent, games=games, seed=seed, progress=tell)
+        done += found.games
+        return found
+
+    def wins(responder: Agent) -> float:
+        return measure(responder, _choice_games(match_games), seed + 2).mean_utility
+
     cautious = [_responder(table, abstraction, begin_as, enough) for enough in _ENOUGH_UPDATES]
-    choice_games = min(_CHOICE_GAMES, max(2, match_games // 2))
-    responder = max(cautious, key=lambda r: _wins(game, template, r, agent, choice_games, seed + 2))
-    match = play_match(game, template, responder, agent, games=match_games, seed=seed + 1)
+    responder = max(cautious, key=wins)
+    match = measure(responder, match_games, seed + 1)
     return ResponseBound(
         match, int(responder.book.policy.size[0]), abstraction.name, training_games
     )
+
+
+def steps(training_games: int, match_games: int) -> int:
+    """What `best_response_bound` counts its progress up to."""
+    matches = len(_ENOUGH_UPDATES) * _choice_games(match_games) + match_games + match_games % 2
+    return training_games + matches
 
 
 def _richest(game: Game, agent: Agent) -> Abstraction:
@@ -143,10 +161,8 @@ def _richest(game: Game, agent: Agent) -> Abstraction:
     return [candidate for candidate in game.abstractions if candidate.actions == actions][-1]
 
 
-def _wins(
-    game: Game, template: States, responder: Agent, agent: Agent, games: int, seed: int
-) -> float:
-    return play_match(game, template, responder, agent, games=games, seed=seed).mean_utility
+def _choice_games(match_games: int) -> int:
+    return min(_CHOICE_GAMES, max(1, match_games // 4) * 2)  # in pairs
 
 
 def _responder(
