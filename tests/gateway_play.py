@@ -93,7 +93,7 @@ class Player:
 
 def when_ready(client: httpx2.Client) -> dict[str, Any]:
     """What the gateway says of its readiness once kernels are loaded, or compiled."""
-    until = time.monotonic() + 300
+    until = time.monotonic() + 600
     while (answer := client.get("/readyz")).status_code == 503 and time.monotonic() < until:
         time.sleep(0.1)
     assert answer.status_code == 200, answer.text
