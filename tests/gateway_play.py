@@ -93,7 +93,7 @@ class Player:
 
 def when_ready(client: httpx2.Client) -> dict[str, Any]:
     """What the gateway says of its readiness once kernels are loaded, or compiled."""
-    until = time.monotonic() + 300
+    until = time.monotonic() + 600
     while (answer := client.get("/readyz")).status_code == 503 and time.monotonic() < until:
         time.sleep(0.1)
     assert answer.status_code == 200, answer.text
@@ -128,7 +128,8 @@ class GatewayProcess:
         )
         assert self.process.stdout is not None
         self.address: str = json.loads(self.process.stdout.readline())["address"]
-        self.client = httpx2.Client(base_url=self.address, timeout=60)
+        # On a new machine the first move waits for its kernels.
+        self.client = httpx2.Client(base_url=self.address, timeout=300)
 
     def kill(self) -> None:
         self.client.close()
@@ -139,7 +140,7 @@ class GatewayProcess:
         """As Ctrl-C would; returns the exit code."""
         self.client.close()
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
 
 @contextmanager
@@ -193,7 +194,7 @@ def postgresql() -> Iterator[str]:
         yield f"postgresql://rejoinder@127.0.0.1:{port}/postgres"
     finally:
         server.send_signal(signal.SIGINT)  # fast shutdown
-        server.wait(20)
+        server.wait(60)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -215,7 +216,7 @@ def free_port() -> int:
 def _wait_for(port: int) -> None:
     import psycopg
 
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while True:
         try:
             psycopg.connect(f"postgresql://rejoinder@127.0.0.1:{port}/postgres").close()

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from rq.queue import Queue
 
 from rejoinder.bus import Bus, Packed
@@ -25,6 +26,7 @@ from rejoinder.config import RunConfig, load_config, make_config
 from rejoinder.evaluate.agents import Agent, trained_agent
 from rejoinder.rundir import RunDir
 from rejoinder.wire import Deltas, EvaluationLease, Lease, Message, Refusal
+from rejoinder_learner import planner
 from rejoinder_learner.main import LearnerService
 from rejoinder_learner.sequential import TrainResult, train
 from rejoinder_worker.job import MissingSnapshot, Player, take_lease
@@ -151,6 +153,39 @@ class Slow(Hand):
     pause = 0.03
 
 
+class Snail(Hand):
+    """Keeps its first lease until it may go on."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.kept = 0  # games
+        self.go_on = threading.Event()
+
+    def work(self, job: str, message: bytes) -> None:
+        if not self.go_on.is_set():
+            lease = self.player.codec.decode(message)
+            assert isinstance(lease, Lease)
+            self.kept = lease.end - lease.first
+            assert self.go_on.wait(120), "nobody has waited for it"
+        super().work(job, message)
+
+    def is_waited_for(self, status: dict[str, Any]) -> bool:
+        """Whether everything else that may be played has been."""
+        return bool(0 < self.kept == status["outstanding"])
+
+
+class _Later(Hand):
+    """Comes once the snail keeps a lease."""
+
+    snail: Snail
+
+    def step(self) -> None:
+        if self.snail.kept:
+            super().step()
+        else:
+            time.sleep(0.002)
+
+
 class Liar(Hand):
     """Plays honestly for a while, then improves its results a little."""
 
@@ -183,7 +218,7 @@ def crew(hands: list[Hand]) -> Iterator[list[Hand]]:
             _at_work.remove(hand)
             hand.halt.set()
         for hand in hands:
-            hand.join(20)
+            hand.join(60)
             hand.bus.client.close()
     for hand in hands:
         assert not hand.is_alive(), f"{hand.name} does not end; it is at\n{_whereabouts(hand)}"
@@ -254,6 +289,21 @@ def hands(
     return [kind(server.url, run, f"{kind.__name__.lower()}-{i}") for i in range(count)]
 
 
+def with_a_snail(server: EmbeddedServer, run: RunDir, others: int) -> tuple[Snail, list[Hand]]:
+    """A snail, and all the workers."""
+    snail = Snail(server.url, run, "snail")
+    later = [_Later(server.url, run, f"later-{i}") for i in range(others)]
+    for hand in later:
+        hand.snail = snail
+    return snail, [snail, *later]
+
+
+def never_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No lease is given to another worker, however long it takes."""
+    for name in ("SHORTEST_DEADLINE", "_FIRST_DEADLINE"):
+        monkeypatch.setattr(planner, name, 3600.0)
+
+
 def serve(
     server: EmbeddedServer,
     run: RunDir,
@@ -304,14 +354,26 @@ class Watch:
         return self.statuses[-1]
 
 
+class Clock:
+    """Time that passes only where the code sleeps, or a test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "sleep", self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
 @contextmanager
 def worker_process(
-    url: str, run: str | None, name: str = "process"
+    url: str, run: str | None, name: str = "process", before: str = ""
 ) -> Iterator[subprocess.Popen[str]]:
-    """A real worker; what it says goes to its standard output."""
+    """A real worker; what it says goes to its standard output. `before` is code to run first."""
     code = f"from rejoinder_worker.main import serve; serve({url!r}, run={run!r}, name={name!r})"
     with subprocess.Popen(
-        [sys.executable, "-u", "-c", code],
+        [sys.executable, "-u", "-c", f"{before}\n{code}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -325,7 +387,7 @@ def worker_process(
             process.kill()
 
 
-def eventually(condition: Callable[[], object], seconds: float = 10.0) -> bool:
+def eventually(condition: Callable[[], object], seconds: float = 60.0) -> bool:
     """Whether it becomes true in that time."""
     deadline = time.monotonic() + seconds
     while not condition():

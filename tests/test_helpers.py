@@ -20,7 +20,7 @@ class Falling(Hand):
 
 class Idle(Hand):
     def step(self) -> None:
-        self.halt.wait(0.01)
+        self.halt.wait()
 
 
 @pytest.fixture

@@ -581,7 +581,7 @@ def test_the_status_is_the_last_one_written(tmp_path: Path) -> None:
 def test_standing_tells_whether_somebody_trains(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     assert not run.standing()["alive"]
-    said = {"games": 3, "target": 9, "state": "training", "time": time.time()}
+    said = {"games": 3, "target": 9, "state": "training", "time": time.time() + 3600}
     run.write_status(said)
     assert run.standing() == said | {"alive": True}
     run.write_status(said | {"time": time.time() - 60})

@@ -28,7 +28,8 @@ FLAGS = [
     "--disable-sync",
 ]
 NO_BROWSER = "no Chromium here: install the system's, or run `playwright install chromium`"
-WAIT = 20_000  # milliseconds; the machine may be busy
+WAIT = 60_000  # milliseconds; the machine may be busy
+LIVE = 120_000  # until a trainer and its workers have started, or played for a while
 ANALYSIS = 300_000  # until thousands of games are played; their kernels may have to be loaded
 
 # What the browser itself says of requests that no gateway was there to answer.

@@ -14,6 +14,13 @@ from playwright.sync_api import Browser, Page, expect
 expect.set_options(timeout=WAIT)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test of all compiles on a new machine: minutes, if others have it, too."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.timeout(900))
+
+
 @pytest.fixture(scope="session")
 def page_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page-runs")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from browsing import (
+    LIVE,
     NOT_FOUND,
     PROBLEM,
     REJOINDER,
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_training_updates_during_a_real_run(page: Page, page_runs: Path) -> None:
+    page.set_default_timeout(LIVE)
     page.goto("/#/training")
     expect(page.locator(".run")).to_have_count(4)
     settings = ("games=20000", "eval_every=50", "eval_games=40", "checkpoint_every=500")
@@ -33,24 +35,18 @@ def test_training_updates_during_a_real_run(page: Page, page_runs: Path) -> None
         page.locator(".run", has_text="live").locator(".tag--live").wait_for()
         page.click(".run a:text-is('live')")
         games = page.locator("[data-tile=Games]")
-        seen = [_number(games.inner_text())]
         for _ in range(2):
-            page.wait_for_function(
-                """seen => {
-                  const told = document.querySelector('[data-tile=Games]').textContent;
-                  return Number(told.replaceAll(',', '')) > seen;
-                }""",
-                arg=seen[-1],
-            )
-            seen.append(_number(games.inner_text()))
-        assert _number(page.locator("[data-tile=Throughput]").inner_text()) > 0
-        assert page.locator("[data-tile=Workers]").inner_text() == "2"
+            _until_more(page, "Games", _number(games.inner_text()))
+        _until_more(page, "Throughput", 0)
+        expect(page.locator("[data-tile=Workers]")).to_have_text("2", timeout=LIVE)
         points = """Math.max(0, ...[...document.querySelectorAll('.chart')]
           .map((chart) => chart.data?.[0]?.x.length ?? 0))"""
         page.wait_for_function(f"() => ({points}) > 0")
         before = page.evaluate(points)
         page.wait_for_function(f"before => ({points}) > before", arg=before)
-        expect(page.locator("figure", has_text="Win rate")).to_contain_text("against risk-aware")
+        expect(page.locator("figure", has_text="Win rate")).to_contain_text(
+            "against risk-aware", timeout=LIVE
+        )
     finally:
         trainer.terminate()
         trainer.wait()
@@ -193,6 +189,16 @@ def _with(route: Route, **facts: Any) -> None:
     """Answer a request with some facts changed."""
     answer = route.fetch()
     route.fulfill(response=answer, json=answer.json() | facts)
+
+
+def _until_more(page: Page, tile: str, seen: float) -> None:
+    page.wait_for_function(
+        """([tile, seen]) => {
+          const told = document.querySelector(`[data-tile=${tile}]`).textContent;
+          return Number(told.replaceAll(',', '')) > seen;
+        }""",
+        arg=[tile, seen],
+    )
 
 
 def _number(text: str) -> float:

@@ -126,9 +126,11 @@ def test_the_agents_replies_are_shown_one_after_the_other(page: Page) -> None:
     assert "The agent draws 2 cards" in told
     assert sum(text.startswith("The agent") for text in told) >= 2
     page.select_option("#pace", "Slow")
+    page.clock.install(time=0)
+    page.clock.pause_at(1)  # nothing is shown because its time has come
     page.locator(PLAYABLE).first.click()
     page.click("[data-key=skip]")
-    page.wait_for_selector(PLAYABLE, timeout=3_000)
+    page.wait_for_selector(PLAYABLE)
 
 
 def test_the_shown_table_follows_the_engine(page: Page) -> None:

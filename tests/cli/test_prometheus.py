@@ -153,7 +153,7 @@ class Up:
 
     def ask(self, path: str) -> Any:
         try:
-            with urllib.request.urlopen(f"{self.prometheus}/api/v1/{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.prometheus}/api/v1/{path}", timeout=60) as answer:
                 return json.load(answer)["data"]
         except OSError:
             return None
@@ -207,7 +207,7 @@ def test_up_with_a_real_prometheus(up: Up, tmp_path: Path, end: signal.Signals) 
     assert {rule["health"] for group in groups for rule in group["rules"]} <= {"ok", "unknown"}
     up.process.send_signal(end)
     up.process.communicate(timeout=60)
-    until(lambda: up.ask("targets") is None, 30)
+    until(lambda: up.ask("targets") is None, 60)
     if end is signal.SIGINT:
         assert up.process.returncode == 130
         assert list((path / "targets").iterdir()) == []
@@ -222,8 +222,9 @@ def test_up_with_a_real_prometheus(up: Up, tmp_path: Path, end: signal.Signals) 
 def test_the_last_figures_of_a_run_are_there_after_its_end(tmp_path: Path) -> None:
     up = Up(tmp_path / "run", games=400)
     try:
-        until(lambda: up.value("rejoinder_learner_games") == 400, 120)
-        assert up.value("rejoinder_learner_up") == 0
+        until(lambda: up.value("rejoinder_learner_games") == 400, 180)
+        until(lambda: up.value("rejoinder_learner_up") == 0, 60)
+        assert up.value("rejoinder_learner_games") == 400
         assert up.process.poll() is None
         up.process.send_signal(signal.SIGINT)
         up.process.communicate(timeout=60)

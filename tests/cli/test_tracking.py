@@ -126,7 +126,7 @@ def test_evaluations_wait_for_their_win_rates(tmp_path: Path, notebook: Notebook
     for record in (whole[2], rates[2]):
         run.append_metrics(record)
     train(run)  # makes the same evaluations again, and finishes
-    follower.join(10)
+    follower.join(60)
     assert not follower.is_alive()
     assert notebook.logged == [20, 40, 60]
 
@@ -198,7 +198,7 @@ def test_a_tracker_that_was_killed_is_succeeded_by_another(tmp_path: Path) -> No
             games = records[number]["games"]
             assert eventually(functools.partial(_has_got_to, state, games), 60)
             process.send_signal(signals)
-            process.wait(30)
+            process.wait(60)
     assert process.returncode == 0
     train(run)
     assert run_json("track", run.path, "--to", "tensorboard")["logged"] == 2
@@ -215,9 +215,13 @@ def test_wandb_offline_has_every_figure(tmp_path: Path, monkeypatch: pytest.Monk
         assert run_json("track", path, "--to", "wandb")["logged"] == 2
     files = sorted((path / TRACKING).glob(f"wandb/offline-run-*/run-{run.id}.wandb"))
     assert len(files) == 2
-    history = [step for file in files for step in _wandb_history(file)]
     wanted = [{"games": r["games"], **figures_of(r)} for r in run.metrics()]
-    assert [{n: s[n] for n in s if not n.startswith("_")} for s in history] == wanted
+
+    def logged() -> list[dict[str, Any]]:
+        history = [step for file in files for step in _wandb_history(file)]
+        return [{n: s[n] for n in s if not n.startswith("_")} for s in history]
+
+    assert eventually(lambda: logged() == wanted), logged()  # another process writes the files
 
 
 def _has_got_to(state: Path, games: int) -> bool:
@@ -263,6 +267,8 @@ def _wandb_history(file: Path) -> Iterator[dict[str, Any]]:
             at += 32768 - at % 32768
             continue
         _, length, kind = struct.unpack_from("<IHB", data, at)
+        if at + 7 + length > len(data):  # the rest is still to be written
+            return
         parts += data[at + 7 : at + 7 + length]
         at += 7 + length
         if kind in (1, 4):  # whole, or the last part

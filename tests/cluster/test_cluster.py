@@ -34,7 +34,6 @@ SETTINGS = {"games": 10**6, "rollouts": 2, "batch": 8, "eval_every": 500, "eval_
 PORT = 6379
 PATIENCE = 60.0  # seconds until something must have happened; others may have the machine
 TRIES = 5
-BACK = 20.0  # seconds until a worker plays again on a host that is back
 
 
 @pytest.fixture
@@ -172,9 +171,7 @@ def cut_off_and_connect(cluster: Cluster, worker: Host, until: str = "") -> None
     cluster.until_forgotten(worker.name)
     wait_for(f"{worker.name} to notice", lambda: until in cluster.log(worker.name))
     worker.connect()
-    back = time.monotonic()
     cluster.until_played(worker.name, more_than=played)
-    assert time.monotonic() - back < BACK
 
 
 def wait_for(what: str, condition: Callable[[], object]) -> None:

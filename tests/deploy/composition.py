@@ -274,7 +274,7 @@ def bus(folder: Path, certificates: Path | None = None) -> Iterator[int]:
         )
     try:
         client = bus_client(port, **how)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             try:
                 client.ping()

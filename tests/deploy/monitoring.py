@@ -112,7 +112,7 @@ def prometheus(folder: Path, targets: list[Path]) -> Iterator[Prometheus]:
     ]
     with process(folder / "prometheus.log", command) as running:
         address = f"http://127.0.0.1:{port}"
-        until(lambda: _is_ready(address), 30, lambda: (folder / "prometheus.log").read_text())
+        until(lambda: _is_ready(address), 120, lambda: (folder / "prometheus.log").read_text())
         assert running.poll() is None
         yield Prometheus(address)
 

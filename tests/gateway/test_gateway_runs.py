@@ -195,7 +195,8 @@ def test_a_damaged_checkpoint_is_passed_over(runs: Path, tmp_path: Path) -> None
         assert client.post(f"{API}/games", json=body).json()["game"]["opponent"]["snapshot"] == 40
 
 
-_NOW = {"state": "training", "time": 4e9, "games": 61, "target": 90}
+_LATER = 4e9  # a trainer that has spoken then is alive for as long as a test lasts
+_NOW = {"state": "training", "time": _LATER, "games": 61, "target": 90}
 
 
 @pytest.mark.parametrize(
@@ -401,9 +402,8 @@ def test_the_state_of_a_run_is_told_apart(
     with TestClient(app, base_url=BASE) as client:
 
         def say(state: str, games: int, **more: Any) -> None:
-            run.write_status(
-                {"state": state, "time": time.time(), "games": games, "target": 60, **more}
-            )
+            said = {"state": state, "time": _LATER, "games": games, "target": 60}
+            run.write_status(said | more)
 
         def told(name: str = "mine") -> tuple[str, bool]:
             answer = client.get(f"{API}/runs/{name}").json()
@@ -419,9 +419,10 @@ def test_the_state_of_a_run_is_told_apart(
         assert told() == ("starting", True)
         say("training", 5, games_per_second=2.0)
         assert told() == ("running", True)
-        say("training", 5, time=time.time() - 60)
+        spoke = time.time() - 60
+        say("training", 5, time=spoke)
         assert told() == ("starting", True)  # as if this session had begun after it
-        os.utime(run.path / "provenance.json", (time.time() - 70,) * 2)
+        os.utime(run.path / "provenance.json", (spoke - 10,) * 2)
         assert told() == ("gone", False)
         run.begin_session(from_game=0)
         assert told() == ("starting", True)
@@ -445,7 +446,7 @@ def test_nothing_tells_where_a_run_is_trained(
     run = RunDir.open(folder / "kuhn")
     worker = {"games": 7, "leases": 1, "busy_seconds": 0.5, "host": "secret-host", "pid": 4711}
     workers: dict[str, Any] = {"secret-host-4711": worker, "liar": {"games": "secret"}, "odd": 1}
-    standing = {"state": "training", "time": time.time(), "games": 61, "target": 90}
+    standing = {"state": "training", "time": _LATER, "games": 61, "target": 90}
     run.write_status(standing | {"workers": workers, "pid": 4711, "id": "secret-id"})
     machine = {platform.platform(), platform.node(), run.sessions()[0]["cpu"]}
     app = create_app(settings(folder, f"sqlite:///{tmp_path / 'games.db'}"))
@@ -486,7 +487,7 @@ def test_a_stream_tells_only_what_is_new(
             told.append(event.data)
         return told
 
-    assert asyncio.run(asyncio.wait_for(listen(), 10)) == [new[0], new[0] | new[1], new[2]]
+    assert asyncio.run(asyncio.wait_for(listen(), 60)) == [new[0], new[0] | new[1], new[2]]
 
 
 def _another(folder: Path) -> None:
@@ -509,7 +510,7 @@ def test_a_stream_ends_with_its_run_and_makes_nothing_up(
         lose(tmp_path / "kuhn")
         return [event async for event in events]
 
-    assert asyncio.run(asyncio.wait_for(listen(), 30)) == []
+    assert asyncio.run(asyncio.wait_for(listen(), 60)) == []
 
 
 def test_a_stream_goes_on_when_its_run_gets_more_games(
@@ -527,7 +528,7 @@ def test_a_stream_goes_on_when_its_run_gets_more_games(
         run.continue_with(run.config.model_copy(update={"games": 90}))
         return [*targets, (await anext(events)).data.target]
 
-    assert asyncio.run(asyncio.wait_for(listen(), 30)) == [60, 90]
+    assert asyncio.run(asyncio.wait_for(listen(), 60)) == [60, 90]
 
 
 @pytest.mark.slow
@@ -539,7 +540,7 @@ def test_a_run_in_training_is_followed_and_stopped(tmp_path: Path) -> None:
     result: list[Any] = []
 
     def tell(games: int) -> None:
-        status = {"state": "training", "time": time.time(), "games": games, "target": 10**6}
+        status = {"state": "training", "time": _LATER, "games": games, "target": 10**6}
         if games % 100 == 0:
             run.write_status(status)
 
@@ -569,7 +570,7 @@ def test_a_run_in_training_is_followed_and_stopped(tmp_path: Path) -> None:
             assert gateway.client.post(path, headers=wrong).status_code == 401
             assert trainer.is_alive()
             assert gateway.client.post(path, headers=AS_ADMIN).status_code == 202
-            trainer.join(30)
+            trainer.join(120)
             assert not trainer.is_alive()
             assert not result[0].finished
             assert run.checkpoint_games()[-1] == result[0].games

@@ -241,7 +241,7 @@ def test_the_limiter_allows_a_burst_and_then_a_rate() -> None:
 
 
 def test_too_many_requests_are_told_when_to_come_back(runs: Path, tmp_path: Path) -> None:
-    with gateway(runs, tmp_path, rate=0.5, burst=3) as client:
+    with gateway(runs, tmp_path, rate=0.001, burst=3) as client:
         answers = [client.get(f"{API}/runs") for _ in range(4)]
         assert [a.status_code for a in answers] == [200, 200, 200, 429]
         assert int(answers[-1].headers["retry-after"]) >= 1

@@ -63,10 +63,10 @@ async def _held(store: Store) -> AsyncIterator[None]:
 
     def wait(_: Database) -> None:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
 
     busy = asyncio.ensure_future(store.do(wait))
-    await asyncio.to_thread(begun.wait, 20)
+    await asyncio.to_thread(begun.wait, 60)
     yield
     await asyncio.sleep(0)  # all of it is in the queue now
     go_on.set()
@@ -163,7 +163,7 @@ def test_a_game_that_is_rebuilt_by_two_at_once_has_one_table(
             path = f"{API}/games/{mine['game']['id']}"
             headers = {"Authorization": f"Bearer {mine['secret']}"}
             reading = asyncio.ensure_future(client.get(path, headers=headers))
-            await asyncio.to_thread(slow.wait, 20)
+            await asyncio.to_thread(slow.wait, 60)
             move = {"move_number": 0, "move": mine["game"]["legal"][0]["name"]}
             moving = asyncio.ensure_future(client.post(f"{path}/moves", headers=headers, json=move))
             await asyncio.wait([moving], timeout=0.5)

@@ -13,7 +13,7 @@ import redis
 from rq import SimpleWorker
 from rq.exceptions import DequeueTimeout, StopRequested
 from rq.queue import Queue
-from runtime import kuhn
+from runtime import Clock, kuhn
 
 from rejoinder.actor import Actor
 from rejoinder.bus import Bus, Order, Packed
@@ -171,18 +171,6 @@ def commands(client: Any, worker: SimpleWorker) -> int:
     client.config_resetstat()
     assert worker.work(burst=True, logging_level="CRITICAL")
     return sum(command["calls"] for command in client.info("commandstats").values())
-
-
-class Clock:
-    """Time that passes only where the code sleeps, or a test says so."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1000.0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(time, "sleep", self.sleep)
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def test_a_server_that_answers_in_between_has_not_been_away_all_the_time(

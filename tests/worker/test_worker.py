@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,7 @@ def publish(bus: Bus, config: RunConfig) -> SnapshotId:
     return publisher.publish(0)
 
 
-def ended(process: subprocess.Popen[str], seconds: float = 15) -> tuple[int, str]:
+def ended(process: subprocess.Popen[str], seconds: float = 60) -> tuple[int, str]:
     """Its exit code and all that it said."""
     said, _ = process.communicate(timeout=seconds)
     return process.returncode, said
@@ -87,7 +86,7 @@ def test_a_run_with_real_workers(own_server: EmbeddedServer, tmp_path: Path) -> 
 def test_told_to_stop_while_idle(own_server: EmbeddedServer, bus: Bus) -> None:
     announce(bus, kuhn())
     with worker_process(own_server.url, bus.run, "idle") as process:
-        assert eventually(lambda: "idle" in bus.workers(), 30)
+        assert eventually(lambda: "idle" in bus.workers(), 120)
         process.send_signal(signal.SIGTERM)
         code, said = ended(process)
     assert code == 0
@@ -104,19 +103,34 @@ def test_told_to_stop_while_waiting_for_a_run(own_server: EmbeddedServer) -> Non
     assert (code, said) == (0, "worker early stops\n")
 
 
+# A worker that says when it begins a lease, and plays it when it is allowed to.
+HELD = """
+import time
+from rejoinder_worker.job import Player
+
+def play(self, lease, plain=Player.work_on):
+    self.bus.client.set("begun", 1)
+    while not self.bus.client.exists("go on"):
+        time.sleep(0.01)
+    return plain(self, lease)
+
+Player.work_on = play
+"""
+
+
 def test_told_to_stop_while_busy_it_finishes_its_lease(
     own_server: EmbeddedServer, bus: Bus
 ) -> None:
-    config = kuhn(game="leduc", rollouts=40_000, batch=10_000)
+    config = kuhn(game="leduc", batch=10_000)
     announce(bus, config)
     name = publish(bus, config)
     order(bus, config, name, range(40), range(40, 80), range(80, 120))
-    with worker_process(own_server.url, bus.run, "busy") as process:
-        assert eventually(lambda: len(bus.waiting()) == 2, 60)
-        time.sleep(0.1)  # taken from the queue, it is read before it is begun
-        assert bus.undelivered() == 0
+    with worker_process(own_server.url, bus.run, "busy", before=HELD) as process:
+        assert eventually(lambda: bus.client.exists("begun"), 120)
         process.send_signal(signal.SIGTERM)
-        code, said = ended(process, 60)
+        assert bus.undelivered() == 0
+        bus.client.set("go on", 1)
+        code, said = ended(process)
     assert code == 0
     assert said.endswith("worker busy stops\n")
     bus.receive(0.01)
@@ -131,7 +145,7 @@ def test_it_goes_on_after_the_server_was_away(own_server: EmbeddedServer, bus: B
     config = kuhn()
     announce(bus, config)
     with worker_process(own_server.url, bus.run, "patient") as process:
-        assert eventually(lambda: "patient" in bus.workers(), 30)
+        assert eventually(lambda: "patient" in bus.workers(), 120)
         own_server.kill()
         assert process.stdout is not None
         lines = iter(process.stdout)
@@ -142,7 +156,7 @@ def test_it_goes_on_after_the_server_was_away(own_server: EmbeddedServer, bus: B
         assert eventually(lambda: bus.undelivered() == 1)
         assert process.poll() is None
         announce(bus, config, finished=True)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize("what", ["run", "kernel"])
@@ -156,7 +170,7 @@ def test_a_lease_that_is_not_for_it_is_given_back(
     message = codec.encode(Lease(0, 5, name, "others" if what == "kernel" else KERNEL_VERSION))
     bus.enqueue([Order("run_1", message, ""), Order("run_2", message, "")])
     with worker_process(own_server.url, bus.run, "choosy") as process:
-        code, said = ended(process, 40)
+        code, said = ended(process, 120)
     assert code != 0
     assert ("it belongs to the run" if what == "run" else "kernels others") in said
     assert bus.queue.get_job_ids() == ["run_1", "run_2"]
@@ -168,7 +182,7 @@ def test_a_lease_that_is_not_for_it_is_given_back(
 def test_a_banned_worker_stops(own_server: EmbeddedServer, bus: Bus) -> None:
     announce(bus, kuhn())
     with worker_process(own_server.url, bus.run, "liar") as process:
-        assert eventually(lambda: "liar" in bus.workers(), 30)
+        assert eventually(lambda: "liar" in bus.workers(), 120)
         bus.ban("liar")
         code, said = ended(process)
     assert code != 0
@@ -209,6 +223,6 @@ def test_a_run_that_it_is_not_fit_for(bus: Bus, change: dict[str, Any], says: st
 def test_a_finished_run_is_refused(own_server: EmbeddedServer, bus: Bus) -> None:
     announce(bus, kuhn(), finished=True)
     with worker_process(own_server.url, bus.run, "late") as process:
-        code, said = ended(process, 30)
+        code, said = ended(process)
     assert code != 0
     assert f"the run {bus.run} is finished already" in said
