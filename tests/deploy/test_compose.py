@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import math
 import os
 import re
 import shutil
 import signal
 import subprocess
+import time
 import tomllib
 import urllib.parse
 from collections.abc import Iterator
@@ -47,6 +49,8 @@ from rejoinder.rundir import RunDir
 from rejoinder_learner.sequential import train
 
 RUN = "composed"
+WINDOW = 5.0  # seconds over which games are counted
+CORES = len(os.sched_getaffinity(0))
 CHANGES = {  # of deploy/compose, and what they need in .env
     "redis-tls": {"REDIS_CERTIFICATES": "/certificates"},
     "redis-published": {"REDIS_ADDRESS": "10.0.0.5"},
@@ -365,7 +369,9 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # on a new machine all kernels are compiled first
-def test_the_stack_trains_answers_and_scales(tmp_path: Path, addresses: dict[str, str]) -> None:
+def test_the_stack_trains_answers_and_scales(
+    tmp_path: Path, addresses: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     options = " ".join(f"--set {name}={value}" for name, value in SETTINGS.items())
     variables = {"RUN_CONFIG": "paper", "RUN_NAME": RUN, "RUN_OPTIONS": options}
     with composed(tmp_path, variables, addresses) as stack:
@@ -377,6 +383,7 @@ def test_the_stack_trains_answers_and_scales(tmp_path: Path, addresses: dict[str
         # It trains, and the gateway says so.
         assert eventually(lambda: standing(gateway).get("games", 0) > 100, 120), learner.said()
         assert eventually(lambda: stands(gateway, "running", 1)), standing(gateway)
+        alone = speed(stack.containers, learner, gateway)
 
         # docker compose up --scale worker=3
         workers = stack.up("worker", scale=3)
@@ -387,6 +394,9 @@ def test_the_stack_trains_answers_and_scales(tmp_path: Path, addresses: dict[str
         assert eventually(
             lambda: all(played(w) > n for w, n in zip(workers, before, strict=True)), 120
         ), "each plays"
+        together = speed(stack.containers, learner, gateway)
+        with capsys.disabled():  # what others do here decides how fast, so nothing is asked of it
+            print(f"\n{verdict(alone, together)}\n{memory(stack.containers)}")
 
         # A learner that dies is started again, as its restart policy has it, and goes on.
         learner.kill()
@@ -432,6 +442,57 @@ def stands(gateway: Container, state: str, workers: int) -> bool:
 
 def played(worker: Container) -> float:
     return worker.metric("rejoinder_worker_games_total")
+
+
+def speed(containers: list[Container], learner: Container, gateway: Container) -> dict[str, float]:
+    """Games a second, by the gateway; meanwhile the shares of this machine's cores that the stack
+    and that others have used, and the depth of the queue, by which workers are scaled."""
+    games, used, began = standing(gateway)["games"], core_seconds(containers), time.monotonic()
+    busy = busy_seconds()
+    depths = []
+    while (seconds := time.monotonic() - began) < WINDOW:
+        depths.append(learner.metric("rejoinder_learner_queue_depth"))
+        time.sleep(0.25)
+    cores = (core_seconds(containers) - used) / seconds / CORES
+    return {
+        "games": (standing(gateway)["games"] - games) / seconds,
+        "cores": cores,
+        "others": (busy_seconds() - busy) / seconds / CORES - cores,
+        "queue": sum(depths) / len(depths),
+    }
+
+
+def busy_seconds() -> float:
+    """That the cores of this machine have worked, for whomever."""
+    user, nice, system = Path("/proc/stat").read_text("ascii").split()[1:4]
+    return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def core_seconds(containers: list[Container]) -> float:
+    """Of these processes; what else runs here does not count."""
+    return sum(container.metric("process_cpu_seconds_total") for container in containers)
+
+
+def verdict(alone: dict[str, float], together: dict[str, float]) -> str:
+    """What scaling has brought, or what it was limited by."""
+    ratio = together["games"] / (alone["games"] or math.nan)
+    limit = f"; the {CORES} cores are the limit" if is_limit(together) else ""
+    told = "{games:.1f} games/s, {queue:.1f} leases waiting, {cores:.0%} of the cores in use"
+    told += ", {others:.0%} by others"
+    return (
+        f"1 worker: {told.format(**alone)}\n"
+        f"3 workers: {told.format(**together)}: {ratio:.2f} times as fast{limit}"
+    )
+
+
+def is_limit(together: dict[str, float]) -> bool:
+    """Whether there was hardly a core left for more workers."""
+    return together["cores"] + together["others"] > 0.85
+
+
+def memory(containers: list[Container]) -> str:
+    used = {c.name: c.metric("process_resident_memory_bytes") / 2**20 for c in containers}
+    return "memory: " + ", ".join(f"{name} {size:.0f} MiB" for name, size in used.items())
 
 
 def play(gateway: Container) -> None:
