@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from rejoinder_cli.output import Output
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
+MOST_SAMPLES = 1_000_000  # a move: seconds, and thousands of them would be hours
 SearchOption = Annotated[
     int,
     typer.Option(
         "--search",
         metavar="SAMPLES",
         min=0,
+        max=MOST_SAMPLES,
         help="The agent tries its moves out in so many samples before each; 0: it plays by its "
         "policy. 2000 is a good number.",
     ),

@@ -171,7 +171,10 @@ def read(content: bytes) -> tuple[RunConfig, Rows]:
 
 def _parse(content: bytes) -> _File:
     try:
-        return _File.model_validate(json.loads(content, object_pairs_hook=_unique))
+        found = json.loads(content, object_pairs_hook=_unique)
+        if not isinstance(found, dict):
+            raise PaperError("a checkpoint in the paper's format is one JSON object; this is none")
+        return _File.model_validate(found)
     except json.JSONDecodeError as error:
         if error.pos == 0 and content:
             raise PaperError(

@@ -421,6 +421,8 @@ def _read_config(path: Path) -> tuple[RunConfig, str]:
         content = json_object(file.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         what = f"there is no {_CONFIG} in it" if path.is_dir() else "there is no such directory"
+        if path.is_file():
+            what = "it is a file (`rejoinder import` makes runs of the paper's checkpoints)"
         raise RunError(f"no run at {path}: {what}; `rejoinder train` makes one") from None
     except UnicodeDecodeError:
         content = {}

@@ -113,6 +113,10 @@ def test_what_cannot_be_is_one_line(trained: Path, tmp_path: Path) -> None:
     table = tmp_path / "policy.csv"
     run_json("export", trained, "--out", table, "--format", "csv")
     assert f"{table}: this is not JSON" in refused("import", table, "--run", tmp_path / "run")
+    assert "it is a file (`rejoinder import` makes" in refused("eval", file)
+    run_json("import", file, "--run", tmp_path / "run")
+    infoset = run_json("explain", tmp_path / "run")["infosets"][0]["identifier"]
+    assert "no games of its own yet" in run("explain", tmp_path / "run", infoset).stdout
 
 
 def test_policies_for_analysis(trained: Path, tmp_path: Path) -> None:

@@ -133,6 +133,7 @@ def test_several_runs_are_compared(runs: Path) -> None:
         for pair in (("intent", "progress"), ("progress", "intent"))
     ]
     assert utilities[0] == -utilities[1]
+    assert {f"Response phases: {name}" for name in names} <= set(page.titles)
 
 
 def test_runs_of_equal_names_have_figures_of_their_own(
@@ -277,6 +278,8 @@ def test_on_micro_the_loss_by_the_abstraction_is_seen(tmp_path: Path) -> None:
     assert [row["games"] for row in rows] == ["20", "40", "60"]
     assert rows[-1]["in the real game"] == f"{exact['exploitability']:.4g}"
     assert rows[-1]["as the abstraction shows it"] == f"{exact['abstract_exploitability']:.4g}"
+    result = dict(page.tables["Result"])  # a third of the games are drawn
+    assert re.search(r"\d\d% drawn, ", result["against risk-aware, starts alternate"])
 
 
 @pytest.mark.slow

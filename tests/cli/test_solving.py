@@ -68,7 +68,12 @@ def test_exploit_counts_the_moves_of_an_agent_that_thinks(tmp_path: Path) -> Non
     policy = run_json("exploit", tmp_path / "kuhn")
     found = run_json("exploit", tmp_path / "kuhn", "--search", "500", "--thoughts", "40")
     assert (policy["search"], found["search"], found["thoughts"]) == (0, 500, 40)
-    assert found["method"] == "exact"
+    assert found["method"] == "counted"
+    other = run_json(
+        "exploit", tmp_path / "kuhn", "--search", "20", "--thoughts", "5", "--seed", "2"
+    )
+    same = run_json("exploit", tmp_path / "kuhn", "--search", "20", "--thoughts", "5")
+    assert other["exploitability"] != same["exploitability"]
     # Who thinks bluffs too little or too much: in poker a policy that mixes is harder to read.
     assert found["exploitability"] > policy["exploitability"] + 0.02
 

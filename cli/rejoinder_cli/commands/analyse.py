@@ -52,8 +52,14 @@ def analyse(
     analytics.check_has_responses(game)
     other = find_opponent(opponent, opened, False, output) if opponent else None
     attacked = attack_samples > 0 and not game.is_enumerable(config.rules)
-    total = analytics.steps(games, attack_games if attacked else None)
-    with output.progress("playing", total) as update:
+    counted = analytics.steps(games, None)
+    dear = max(1, attack_samples)  # a game of the attacks, which come last, in counted games
+    total = counted + (analytics.steps(games, attack_games if attacked else None) - counted) * dear
+
+    def percent_of(done: int) -> int:
+        return 100 * (min(done, counted) + max(0, done - counted) * dear) // total
+
+    with output.progress("playing", 100, "%") as update:
         found = analytics.analyse(
             game,
             config.rules,
@@ -64,7 +70,7 @@ def analyse(
             seed=seed,
             attack_games=attack_games if attacked else None,
             samples=attack_samples,
-            progress=update,
+            progress=lambda done: update(percent_of(done)),
         )
     show(output, found)
     output.result({"run": str(run), "digest": opened.digest, **found.model_dump(mode="json")})

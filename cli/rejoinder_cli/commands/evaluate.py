@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rejoinder_cli.output import JsonFlag, Output
-from rejoinder_cli.runs import OpenRun, RunArgument, SearchOption, open_run
+from rejoinder_cli.runs import MOST_SAMPLES, OpenRun, RunArgument, SearchOption, open_run
 
 if TYPE_CHECKING:
     from rejoinder.evaluate.agents import Agent
@@ -32,7 +32,12 @@ def evaluate(
     search: SearchOption = 0,
     opponent_search: Annotated[
         int,
-        typer.Option(metavar="SAMPLES", min=0, help="The same for the opponent, whoever it is."),
+        typer.Option(
+            metavar="SAMPLES",
+            min=0,
+            max=MOST_SAMPLES,
+            help="The same for the opponent, whoever it is.",
+        ),
     ] = 0,
     as_json: JsonFlag = False,
 ) -> None:

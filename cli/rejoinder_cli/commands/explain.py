@@ -138,7 +138,9 @@ def _range(games: str | None, last: int) -> range:
     if parts is None:
         raise ValueError(f"--games: {games!r} is not LOW:HIGH, like 0:500")
     low, high = int(parts[1] or 0), int(parts[2] or last)
-    if not low < high <= last:
+    if low >= high:
+        raise ValueError(f"--games: {games} has no games in it; write it as LOW:HIGH, like 0:500")
+    if high > last:
         raise ValueError(f"--games: {games} is not within the {last:,} games of this run")
     return range(low, high)
 
@@ -208,6 +210,9 @@ def _show_history(output: Output, infoset: Infoset, points: list[Standing]) -> N
 
 def _show_movers(output: Output, infoset: Infoset, followed: Followed, top: int) -> None:
     games = followed.games
+    if not games:
+        output.say("this run has no games of its own yet, so none has moved it")
+        return
     output.say(
         f"games {games.start:,} to {games.stop - 1:,}: {len(followed.movers):,} of them met it and "
         f"moved its average policy by {followed.moved:.3g} in all ({_checked(followed)})"

@@ -210,10 +210,16 @@ def _apart(places: list[float]) -> list[float]:
 
 
 def _explain_dashes(axes: Axes, chart: Chart, ink: str) -> None:
+    def colour(dashed: bool) -> str:
+        """That of the lines, if they have one in common."""
+        colours = {line.ink for line in chart.lines if line.dashed is dashed and not line.dots}
+        return colours.pop() if len(colours) == 1 else ink
+
+    solid, dashes = colour(False), colour(True)
     axes.legend(
         handles=[
-            Line2D([], [], color=ink, linewidth=1.4, label=chart.solid),
-            Line2D([], [], color=ink, linewidth=1.4, linestyle=_DASHES, label=chart.dashed),
+            Line2D([], [], color=solid, linewidth=1.4, label=chart.solid),
+            Line2D([], [], color=dashes, linewidth=1.4, linestyle=_DASHES, label=chart.dashed),
         ],
         loc="upper left",
         bbox_to_anchor=(-0.02, -0.17),

@@ -30,7 +30,9 @@ _COLOURS = ("#8b5cf6", "#ec4899", "#10b981", "#f59e0b", "#ef4444", "#64748b")  #
 _CAPTION = "By the amount that is charged; above the bars is the number of phases."
 
 
-def response_section(subject: Subject, bars: Bars | None) -> str | None:
+def response_section(
+    subject: Subject, bars: Bars | None, title: str = "Response phases"
+) -> str | None:
     """The section as HTML; None for a game that has no response phases."""
     found = subject.analysis
     if found is None:
@@ -45,7 +47,7 @@ def response_section(subject: Subject, bars: Bars | None) -> str | None:
         _roles(found),
         _worth(found),
     ]
-    return section("Response phases", "".join(parts))
+    return section(title, "".join(parts))
 
 
 def _outcomes(charges: PhaseFigures) -> str:
@@ -102,6 +104,8 @@ def _worth(found: Analysis) -> str:
     if found.exploitability is not None:
         line = exploitability_line(found.exploitability)
         told.append(f"{line[0].upper()}{line[1:]}.")
+        if found.exploitability.method != "exact":
+            told.append("rejoinder analyse looks with more samples and games, and may find more.")
     return "".join(f"<p>{html.escape(text)}</p>" for text in told)
 
 

@@ -6,9 +6,12 @@ import html
 from collections.abc import Sequence
 
 from rejoinder.evaluate.agents import opponents
+from rejoinder.evaluate.match import MatchResult
 from rejoinder_cli.report.claims import Judgement
 from rejoinder_cli.report.markup import table
 from rejoinder_cli.report.subject import ALTERNATING, FIRST, Subject
+
+_MANY_DRAWS = 0.05
 
 
 def comparison(subjects: Sequence[Subject]) -> str:
@@ -40,11 +43,12 @@ def _result(subject: Subject) -> dict[str, str]:
             result = subject.final(opponent, starts)
             if result is None:
                 continue
-            told[f"against {opponent}, {words}"] = (
-                f"{result.mean_utility:+.3f} ± {result.utility_error:.3f} a game"
-                if subject.staked
-                else f"{result.win_rate:.2%} ({result.low:.2%} to {result.high:.2%})"
-            ) + f", {result.games:,} games"
+            if subject.staked:
+                score = f"{result.mean_utility:+.3f} ± {result.utility_error:.3f} a game"
+            else:
+                sure = f"{result.low:.2%} to {result.high:.2%}"
+                score = f"{result.win_rate:.2%} ({sure}){_drawn(result)}"
+            told[f"against {opponent}, {words}"] = f"{score}, {result.games:,} games"
     if subject.exploited:
         last = subject.exploited[-1]
         if last.error is not None:
@@ -69,7 +73,8 @@ def facts(subject: Subject, judged: Sequence[Judgement]) -> list[tuple[str, str,
         if subject.staked:
             number, sure = f"{result.mean_utility:+.2f}", f"a game, ± {result.utility_error:.2f}"
         else:
-            number, sure = f"{result.win_rate:.1%}", f"{result.low:.1%} to {result.high:.1%}"
+            number = f"{result.win_rate:.1%}"
+            sure = f"{result.low:.1%} to {result.high:.1%}{_drawn(result)}"
         found.append((number, f"against {opponent}", sure))
     if mers := [record["mer"] for record in subject.records if "mer" in record]:
         found.append((f"{mers[-1]:.4f}", "MER", f"{mers[0]:.4f} at first"))
@@ -88,3 +93,9 @@ def facts(subject: Subject, judged: Sequence[Judgement]) -> list[tuple[str, str,
         held = sum(j.verdict == "reproduced" for j in judged)
         found.append((f"{held} of {len(judged)}", "claims reproduced", "see below"))
     return found
+
+
+def _drawn(result: MatchResult) -> str:
+    """Where draws are so many that the win rate alone would mislead."""
+    share = result.draws / result.games
+    return f", {share:.0%} drawn" if share > _MANY_DRAWS else ""

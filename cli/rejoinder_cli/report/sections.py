@@ -230,19 +230,13 @@ def _range(value: float, low: float, high: float, form: str) -> str:
 
 
 def run_sections(report: Report) -> str | None:
-    made = []
-    for subject in report.subjects:
-        for make in RUN_SECTIONS:
-            part = make(report, subject)
-            if part and report.alone is None:
-                name = html.escape(subject.name)
-                part = f"<div class=of-run><p class=eyebrow>{name}</p>{part}</div>"
-            made.append(part or "")
+    made = [make(report, subject) or "" for subject in report.subjects for make in RUN_SECTIONS]
     return "".join(made) or None
 
 
 def response_phases(report: Report, subject: Subject) -> str | None:
-    return response_section(subject, report.bars.get(subject.name))
+    title = "Response phases" if report.alone else f"Response phases: {subject.name}"
+    return response_section(subject, report.bars.get(subject.name), title)
 
 
 def results(report: Report) -> str | None:

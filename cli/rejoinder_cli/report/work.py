@@ -50,7 +50,8 @@ class Work:
             waiting: set[Future[None]] = {pool.submit(piece.run) for piece in queue}
             try:
                 while waiting:
-                    update(self._percent())
+                    if (percent := self._percent()) > 0:  # before, kernels may be compiled
+                        update(percent)
                     done, waiting = wait(waiting, _POLL)
                     for finished in done:
                         finished.result()

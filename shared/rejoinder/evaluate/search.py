@@ -43,7 +43,7 @@ from rejoinder.games.contract import (
     utility,
 )
 from rejoinder.jit import copy_record, kernel, lowest_bit, popcount, rule
-from rejoinder.rng import CHOICES, REDEALS, STREAM, next_u64, open_stream, stream
+from rejoinder.rng import CHOICES, REDEALS, STREAM, mix, next_u64, open_stream, stream
 
 SAMPLES = 2_000  # a move, where nobody says otherwise: some milliseconds
 ANYWHERE = 2**64 - 1  # as the mask of moves where an agent thinks
@@ -150,17 +150,18 @@ def count_moves(
     positions: States,
     moves: int,  # that the game has
     times: int,
+    seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """How often any agent makes each move in each position, asked so many times.
 
-    The first time an agent that searches does what it advises.
+    Its randomness is a function of the seed and of what the player to move sees.
     """
     counts = np.zeros((len(positions), moves), np.int64)
     search, weights = prepared(agent), np.zeros(len(agent.abstraction.actions))
     rng = np.zeros(1, STREAM)
     for n in range(times):
-        _count(positions, agent.kind, agent.book, search, weights, rng, n, counts)
+        _count(positions, agent.kind, agent.book, search, weights, rng, seed, n, counts)
         if progress:
             progress(n + 1)
     return counts
@@ -285,10 +286,11 @@ def _count(
     search: Any,
     weights: Any,
     rng: Any,
+    seed: Any,
     time: Any,
     counts: Any,
 ) -> None:
     for i in range(len(positions)):
-        seed = infoset_key(positions[i], CONCRETE)
-        open_stream(rng[0], seed, np.uint64(time), np.uint64(CHOICES))
+        sight = infoset_key(positions[i], CONCRETE) ^ mix(np.uint64(seed))
+        open_stream(rng[0], sight, np.uint64(time), np.uint64(CHOICES))
         counts[i, choose_or_search(positions[i], kind, book, search, weights, rng[0])] += 1

@@ -180,15 +180,16 @@ function refusalFigures(refusal) {
 /** @param {Exploitability} found */
 function exploitFigures({ method, by_responses: answers, by_main_play: main, whole, samples, games }) {
   const exact = method === "exact";
-  const least = exact ? "" : "at least ";
   const parts = [
     { name: "By answers alone", key: "by_responses", found: answers },
     { name: "By main play alone", key: "by_main_play", found: main },
     { name: "By both", key: "whole", found: whole },
   ];
   const span = spanOf([answers, main, whole]);
+  /** Below zero nothing is sure. @param {Estimate} found */
+  const bound = (found) => `${found.low > 0 ? "at least " : ""}${signed(found.value, 3)}`;
   /** @param {Estimate} found */
-  const note = (found) => `${range(found, plus(3))}${found.low <= 0 ? ": nothing was found" : ""}`;
+  const note = (found) => `${range(found, plus(3))}${found.low > 0 ? "" : ": too few games to be sure of anything"}`;
   return [
     h(
       "ul",
@@ -198,7 +199,7 @@ function exploitFigures({ method, by_responses: answers, by_main_play: main, who
           "li",
           { class: "bars__row" },
           h("span", { text: name }),
-          h("span", { class: "bars__value", "data-figure": key, text: `${least}${exact ? number(found.value, 4) : signed(found.value, 3)}` }),
+          h("span", { class: "bars__value", "data-figure": key, text: exact ? number(found.value, 4) : bound(found) }),
           whisker(found, span),
           exact ? null : h("span", { class: "bars__note", text: note(found) }),
         ),
