@@ -49,7 +49,7 @@ def test_progress_is_told_where_there_is_no_terminal(monkeypatch: pytest.MonkeyP
     work.add(10, dear, cost=8.0)
     work.add(20, cheap)
     work.run("measuring", told)
-    assert told.lines[0] == "measuring: 30 games in 2 pieces"
+    assert told.lines[0] == "measuring: 30 games"
     percents = [int(line.split()[1]) for line in told.lines[1:]]
     assert percents == sorted(percents)
     assert percents[-1] == 100

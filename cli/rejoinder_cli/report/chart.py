@@ -27,6 +27,7 @@ COLOURS = (  # each is readable on white and on black
 SCALES = Literal["number", "share", "log"]
 
 _DASHES = (0, (4, 2.5))
+_LOST = 10  # times as many games
 _FEW = 3  # points, of which a line alone would hardly be seen
 _SIZES = {1: SINGLE, 2: (5.8, 3.7)}  # of a panel, in inches, by the number of panels
 _SMALL = (3.9, 2.5)  # where there are more
@@ -116,20 +117,17 @@ def _svg(chart: Chart, panel: str, size: tuple[float, float]) -> str:
 
 
 def _panel(chart: Chart, panel: str) -> Draw:
-    return lambda axes, ink: _draw(axes, chart, panel, ink)
+    return lambda axes, ink: draw(axes, chart, panel, ink)
 
 
-def _draw(axes: Axes, chart: Chart, panel: str, ink: str) -> None:
+def draw(axes: Axes, chart: Chart, panel: str, ink: str) -> None:
     lines = chart.of(panel)
     if panel:
         axes.set_title(panel)
     for line in lines:
         _draw_line(axes, line)
     _scale(axes, chart)
-    axes.set_xlabel("training games")
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.xaxis.set_major_formatter(lambda games, _: f"{games:,.0f}")
-    axes.set_xlim(left=0)
+    _count_games(axes, lines)
     if len(chart.panels) < _FEW:
         _label_ends(axes, [line for line in lines if not line.dashed and not line.dots])
     if chart.solid and chart.dashed:
@@ -151,6 +149,20 @@ def _draw_line(axes: Axes, line: Line) -> None:
     if line.low is not None and line.high is not None:
         shade = 0.1 if line.dashed else 0.2
         axes.fill_between(line.games, line.low, line.high, color=line.ink, alpha=shade, linewidth=0)
+
+
+def _count_games(axes: Axes, lines: Sequence[Line]) -> None:
+    """By powers where a short run would be lost beside a long one."""
+    axes.set_xlabel("training games")
+    ends = [max(line.games) for line in lines if len(line.games)]
+    least = min((min(line.games) for line in lines if len(line.games)), default=0)
+    if least > 0 and max(ends) > _LOST * min(ends):
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.set_xlim(left=0, right=None if any(ends) else 1)
+    axes.xaxis.set_major_formatter(lambda games, _: f"{games:,.0f}")
 
 
 def _scale(axes: Axes, chart: Chart) -> None:

@@ -43,7 +43,7 @@ class Work:
     def run(self, what: str, output: Output) -> None:
         """Do it all, and show how far it is."""
         games = sum(piece.games for piece in self.pieces)
-        output.say(f"{what}: {games:,} games in {len(self.pieces):,} pieces")
+        output.say(f"{what}: {games:,} games")
         # Long pieces first, so that no core waits for another one at the end.
         queue = sorted(self.pieces, key=lambda piece: -piece.games * piece.cost)
         with ThreadPoolExecutor(cores()) as pool, output.progress(what, 100, "%") as update:
