@@ -77,6 +77,7 @@ figcaption { color: var(--faint); font-size: .8125rem; margin-top: .4rem; max-wi
 details { margin-top: .4rem; font-size: .8125rem; }
 summary { cursor: pointer; color: var(--faint); }
 .scroll { overflow-x: auto; }
+figure + .scroll, .figures + .scroll, section > .scroll + .scroll, .scroll + p { margin-top: 2rem; }
 details .scroll { max-height: 20rem; overflow: auto; margin-top: .4rem; }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; }
 th, td { text-align: left; vertical-align: top; padding: .45rem 1rem .45rem 0;

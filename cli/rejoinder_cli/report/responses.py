@@ -42,7 +42,7 @@ def response_section(
     parts = [
         f"<p>{found.games:,} games of the agent against itself, {plain(charges.per_game)} charges "
         "a game; in brackets are 95 % intervals.</p>",
-        f"<div class=figures>{drawn}<div>{_outcomes(charges)}{_means(charges)}</div></div>",
+        f"<div class=figures><div>{drawn}{_means(charges)}</div>{_outcomes(charges)}</div>",
         _choices(charges),
         _roles(found),
         _worth(found),
