@@ -129,6 +129,22 @@ def test_only_one_is_the_learner(client: Any) -> None:
     assert 0 < client.ttl("rejoinder:run:learner") <= LEARNER_TTL
 
 
+def test_a_place_that_is_gone_while_it_is_looked_at_is_nobodys(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bus, real = Bus(client, "run"), client.get
+    assert bus.claim()
+
+    def too_late(key: str) -> Any:
+        monkeypatch.undo()
+        client.flushall()
+        return real(key)
+
+    monkeypatch.setattr(client, "get", too_late)
+    assert bus.claim()
+    assert not Bus(client, "run").claim()
+
+
 # Leases
 
 

@@ -162,12 +162,14 @@ class Bus:
     def claim(self) -> bool:
         """Become, or stay, the learner of this run; False while there is another one."""
         key = self._key("learner")
-        if self.client.set(key, self._token, nx=True, ex=LEARNER_TTL):
-            return True
-        holder = (self.client.get(key) or b"").decode()
-        if holder != self._token and not _is_dead(holder):
-            return False
-        self.client.set(key, self._token, ex=LEARNER_TTL)
+        while not self.client.set(key, self._token, nx=True, ex=LEARNER_TTL):
+            holder = self.client.get(key)
+            if holder is None:
+                continue  # gone between the two commands, so the place is free
+            if holder != self._token.encode() and not _is_dead(holder.decode()):
+                return False
+            self.client.set(key, self._token, ex=LEARNER_TTL)
+            break
         return True
 
     def release(self) -> None:
