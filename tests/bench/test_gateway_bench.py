@@ -25,7 +25,7 @@ _SMALL = {
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system cannot pin a process")
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="two cores are needed")
-@pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not there")
+@pytest.mark.skipif(shutil.which("wrk") is None, reason="no wrk here; `apt install wrk`")
 def test_the_gateway_is_put_under_load(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in _SMALL.items():
         monkeypatch.setattr(gateway, name, value)

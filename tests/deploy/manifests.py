@@ -151,7 +151,7 @@ def _kustomize() -> list[str]:
         return ["kustomize", "build"]
     if shutil.which("kubectl"):
         return ["kubectl", "kustomize"]
-    pytest.skip("neither kustomize nor kubectl here")
+    pytest.skip("neither kustomize nor kubectl here; put one of them on the PATH")
 
 
 def pods(objects: list[Object]) -> dict[str, Object]:
