@@ -126,6 +126,8 @@ def test_what_cannot_be_explained_is_refused(kuhn: Path, tmp_path: Path) -> None
     assert "near are" in refused("explain", kuhn, "000000000000000f")
     for wrong in ("5", "a:b", "9:3", "0:101", "60:60"):
         assert "--games" in refused("explain", kuhn, name, "--games", wrong)
+    assert "9:3 has no games in it" in refused("explain", kuhn, name, "--games", "9:3")
+    assert "not within the 100 games" in refused("explain", kuhn, name, "--games", "0:101")
     assert "--at" in refused("explain", kuhn, name, "--at", "101")
     assert "no run at" in refused("explain", tmp_path / "none", name)
 

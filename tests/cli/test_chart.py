@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
-from rejoinder_cli.report.chart import Chart, Line, as_png, draw
+from rejoinder_cli.report.chart import COLOURS, Chart, Line, as_png, draw
 
 
 def scale_of(*games: list[int]) -> tuple[str, list[str]]:
@@ -39,3 +39,18 @@ def test_runs_of_like_lengths_and_those_that_begin_at_nothing_are_counted_evenly
 
 def test_a_run_without_games_of_its_own() -> None:
     assert scale_of([0]) == ("linear", ["0", "1"])
+
+
+def test_what_dashes_mean_is_told_in_the_colour_of_the_lines_if_they_have_one() -> None:
+    lines = [Line("", [1, 2], [1, 2], colour=3), Line("", [1, 2], [2, 1], dashed=True, colour=1)]
+
+    def colours(*more: Line) -> list[str]:
+        chart = Chart("c", "C", "", [*lines, *more], solid="measured", dashed="fitted")
+        axes = Figure().add_subplot()
+        draw(axes, chart, "", "black")
+        legend = axes.get_legend()
+        assert legend is not None
+        return [str(handle.get_color()) for handle in legend.legend_handles]  # type: ignore[union-attr]
+
+    assert colours() == [COLOURS[3], COLOURS[1]]
+    assert colours(Line("", [1], [1], colour=2)) == ["black", COLOURS[1]]

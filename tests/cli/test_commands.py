@@ -218,6 +218,8 @@ def test_eval_of_agents_that_think_ahead(kuhn: Path) -> None:
     told = run("eval", kuhn, "--games", "10", "--search", "1000").stdout
     assert "(search, 1,000 samples a move) against random: " in told
     assert "--search" in refused("eval", kuhn, "--search", "-1")
+    for option in ("--search", "--opponent-search"):  # hours, without a word
+        assert option in refused("eval", kuhn, option, "1000000000")
 
 
 def test_play_against_an_agent_that_thinks_ahead(kuhn: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from rejoinder_cli import output
 from rejoinder_cli.output import Output
+from rejoinder_cli.report import work as work_module
 from rejoinder_cli.report.work import Tell, Work
 
 PATIENCE = 60.0  # seconds until a test gives up
@@ -54,6 +55,22 @@ def test_progress_is_told_where_there_is_no_terminal(monkeypatch: pytest.MonkeyP
     assert percents == sorted(percents)
     assert percents[-1] == 100
     assert {40, 80} <= set(percents)
+
+
+def test_the_clock_starts_with_the_first_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before them kernels are compiled, and nothing that was told of the speed would be true."""
+    monkeypatch.setattr(output, "_LINES", 0.0)
+    monkeypatch.setattr(work_module, "_POLL", 0.001)
+    told, work = Told(), Work()
+
+    def compile_first(tell: Tell) -> None:
+        threading.Event().wait(0.1)
+        tell(5)
+        told.wait_for("measuring: 50 of 100 %")
+
+    work.add(10, compile_first)
+    work.run("measuring", told)
+    assert {int(line.split()[1]) for line in told.lines[1:]} == {50, 100}
 
 
 def test_a_piece_that_fails_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

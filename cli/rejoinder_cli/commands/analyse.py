@@ -52,13 +52,7 @@ def analyse(
     analytics.check_has_responses(game)
     other = find_opponent(opponent, opened, False, output) if opponent else None
     attacked = attack_samples > 0 and not game.is_enumerable(config.rules)
-    counted = analytics.steps(games, None)
-    dear = max(1, attack_samples)  # a game of the attacks, which come last, in counted games
-    total = counted + (analytics.steps(games, attack_games if attacked else None) - counted) * dear
-
-    def percent_of(done: int) -> int:
-        return 100 * (min(done, counted) + max(0, done - counted) * dear) // total
-
+    total = analytics.steps(games, attack_games if attacked else None, attack_samples)
     with output.progress("playing", 100, "%") as update:
         found = analytics.analyse(
             game,
@@ -70,7 +64,7 @@ def analyse(
             seed=seed,
             attack_games=attack_games if attacked else None,
             samples=attack_samples,
-            progress=lambda done: update(percent_of(done)),
+            progress=lambda done: update(100 * done // total),
         )
     show(output, found)
     output.result({"run": str(run), "digest": opened.digest, **found.model_dump(mode="json")})

@@ -30,6 +30,7 @@ from rejoinder.evaluate.analytics import (
     steps,
 )
 from rejoinder.evaluate.match import MatchResult, Starts, play_match
+from rejoinder.evaluate.respond import dear, thinking_bound
 from rejoinder.games.contract import CONCRETE
 from rejoinder.metrics import evaluation_seed, target_policy
 from rejoinder_cli.output import Output
@@ -42,7 +43,6 @@ ALTERNATING: Starts = "alternate"
 STARTS = (FIRST, ALTERNATING)
 
 _SAME_STAKE = 1e-6
-_THOUGHT = 8.0  # games of policies in the time of a thinking attacker's game, by its samples
 
 
 @dataclass(frozen=True)
@@ -202,25 +202,20 @@ def _plan_analysis(work: Work, subject: Subject, effort: Effort) -> None:
     if game.responses is None:
         return
     attacks = None if game.is_enumerable(config.rules) else effort.attack_games
-    counted = steps(effort.analysed_games, None)
-    whole = steps(effort.analysed_games, attacks)
-    dear = effort.attack_samples * _THOUGHT  # a step of the attacks, which come last
-    cost = (counted + (whole - counted) * dear) / whole
+    played = steps(effort.analysed_games, attacks, samples=0)
+    cost = steps(effort.analysed_games, attacks, effort.attack_samples) / played
 
     def look(tell: Tell) -> None:
-        def tell_by_cost(done: int) -> None:
-            tell(int((min(done, counted) + max(0, done - counted) * dear) / cost))
-
         subject.analysis = analyse(
             *(game, config.rules, opened.agent(argmax=False), opened.checkpoint.rows),
             games=effort.analysed_games,
             seed=SEED,
             attack_games=attacks,
             samples=effort.attack_samples,
-            progress=tell_by_cost,
+            progress=lambda done: tell(int(done / cost)),
         )
 
-    work.add(whole, look, cost)
+    work.add(played, look, cost)
 
 
 def _plan_exploitability(
@@ -234,7 +229,7 @@ def _plan_exploitability(
     chosen = list(agents)[::-1][:: max(1, -(-len(agents) // max(1, effort.bounds)))]
     for games in chosen[: effort.bounds]:
         bound = partial(_bound, subject, games, agents[games], effort)
-        work.add(effort.attack_games, bound, cost=effort.attack_samples * _THOUGHT)
+        work.add(effort.attack_games, bound, cost=dear(effort.attack_samples))
 
 
 def _exact(subject: Subject, tables: dict[int, Table]) -> None:
@@ -251,8 +246,6 @@ def _exact(subject: Subject, tables: dict[int, Table]) -> None:
 
 def _bound(subject: Subject, games: int, agent: Agent, effort: Effort, tell: Tell) -> None:
     """What an attacker wins who knows the agent and thinks ahead: a lower bound."""
-    from rejoinder.evaluate.respond import thinking_bound
-
     found = thinking_bound(
         *(subject.config.load_game(), subject.config.rules, agent),
         samples=effort.attack_samples,

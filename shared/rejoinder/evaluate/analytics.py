@@ -28,7 +28,7 @@ from rejoinder.evaluate.phases import (
     play_refusals,
     watch,
 )
-from rejoinder.evaluate.respond import thinking_bound
+from rejoinder.evaluate.respond import dear, thinking_bound
 from rejoinder.evaluate.search import ANYWHERE
 from rejoinder.games.base import RESPONSE_NAMES, Abstraction, Game, Rules
 from rejoinder.games.contract import CONCRETE
@@ -182,7 +182,7 @@ def analyse(
             games=attack_games or 0,
             samples=samples,
             seed=seed,
-            progress=lambda attacks: progress(4 * games + attacks),
+            progress=lambda attacks: progress(4 * games + attacks * dear(samples)),
         )
     return Analysis(
         opponent=opponent.name if opponent else "itself",
@@ -195,9 +195,10 @@ def analyse(
     )
 
 
-def steps(games: int, attack_games: int | None) -> int:
-    """What `analyse` counts its progress up to: each deal is played six times more."""
-    return 4 * (games + games % 2) + 3 * (attack_games or 0)
+def steps(games: int, attack_games: int | None, samples: int) -> int:
+    """What `analyse` counts its progress up to, in games by policies: each deal is played six times
+    more, and attackers take their time. Without samples it is the number of games."""
+    return 4 * (games + games % 2) + 3 * (attack_games or 0) * dear(samples)
 
 
 def check_has_responses(game: Game) -> None:

@@ -35,6 +35,7 @@ from rejoinder.evaluate.search import ANYWHERE, searching
 from rejoinder.games.base import Abstraction, Game, Rules
 from rejoinder.rng import STREAM
 
+_THOUGHT = 3.0  # games by policies in the time of an attacker's game, for each of its samples
 _BATCH = 20  # games between two policies of the responder
 _ROLLOUTS = 40
 _EPSILON = 0.1
@@ -62,6 +63,11 @@ def thinking_bound(
     attacker = searching(agent, game, samples, where=where)
     template = game.template(rules)
     return play_match(game, template, attacker, agent, games=games, seed=seed, progress=progress)
+
+
+def dear(samples: int) -> int:
+    """How many games by policies take as long as one of an attacker who thinks, about."""
+    return max(1, round(_THOUGHT * samples))
 
 
 @dataclass(frozen=True)
