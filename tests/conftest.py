@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from rejoinder.bus.server import EmbeddedServer
+from rejoinder.transport.server import EmbeddedServer
 
 # The same examples on every run: a failure is a bug, never the weather.
 settings.register_profile("rejoinder", derandomize=True, deadline=None, database=None)

@@ -22,8 +22,8 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from rejoinder.config import load_config, make_config
-from rejoinder.rundir import RunDir
+from rejoinder.run.config import load_config, make_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_gateway.settings import Settings
 from rejoinder_learner.sequential import train
 

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 import pytest
 from rq.queue import Queue
 
-from rejoinder.bus import Bus, Packed
-from rejoinder.bus.connection import LOST, connect
-from rejoinder.bus.server import EmbeddedServer, end_with_parent
-from rejoinder.cfr.rollout import policies
-from rejoinder.cfr.table import table_of
-from rejoinder.config import RunConfig, load_config, make_config
-from rejoinder.evaluate.agents import Agent, trained_agent
-from rejoinder.rundir import RunDir
-from rejoinder.wire import Deltas, EvaluationLease, Lease, Message, Refusal
+from rejoinder.measure.agents import Agent, trained_agent
+from rejoinder.methods.tabular.rollout import policies
+from rejoinder.methods.tabular.table import table_of
+from rejoinder.run.config import RunConfig, load_config, make_config
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.bus import Bus, Packed
+from rejoinder.transport.connection import LOST, connect
+from rejoinder.transport.server import EmbeddedServer, end_with_parent
+from rejoinder.transport.wire import Deltas, EvaluationLease, Lease, Message, Refusal
 from rejoinder_learner import planner
 from rejoinder_learner.main import LearnerService
 from rejoinder_learner.sequential import TrainResult, train

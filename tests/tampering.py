@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.actor import Actor
-from rejoinder.config import RunConfig
-from rejoinder.ledger import genesis
-from rejoinder.rundir import RunDir
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import RunConfig
+from rejoinder.run.ledger import genesis
+from rejoinder.run.rundir import RunDir
 from rejoinder_learner.journal import Journal
 from rejoinder_learner.state import Learner, Played
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from rejoinder.config import (
+from rejoinder.games.deal.rules import DealRules
+from rejoinder.run.config import (
     LATER,
     ConfigError,
     Learning,
@@ -21,7 +22,6 @@ from rejoinder.config import (
     make_config,
     shipped_configs,
 )
-from rejoinder.games.deal.rules import DealRules
 
 # For every field that the learner could notice: another value than the default.
 OTHER_LEARNING = {
@@ -197,7 +197,7 @@ def test_differences_are_told_by_field() -> None:
 
 
 def test_importing_the_config_does_not_load_the_games() -> None:
-    code = "import sys, rejoinder.config; sys.exit('numba' in sys.modules)"
+    code = "import sys, rejoinder.run.config; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rejoinder.forecast import (
+from rejoinder.measure.forecast import (
     FEWEST,
     MOST,
     Forecast,
@@ -206,7 +206,7 @@ def test_of_very_many_evaluations_some_are_looked_at(monkeypatch: pytest.MonkeyP
     assert (some.games[-1], some.values[-1]) == (series.games[-1], series.values[-1])
     assert falling(curve(0.0, 0.3, 0.7)).thinned().mark() == falling(curve(0.0, 0.3, 0.7)).mark()
     quick = forecast(series, 0.012)
-    monkeypatch.setattr("rejoinder.forecast.MOST", len(games))
+    monkeypatch.setattr("rejoinder.measure.forecast.MOST", len(games))
     slow = forecast(series, 0.012)
     assert quick != slow
     assert quick.games == pytest.approx(slow.games, rel=0.1)

@@ -9,8 +9,8 @@ import pytest
 import runtime
 from runtime import BareLiar, Hand, Unattended, hands, kuhn, serve, train_with, worker_process
 
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.rundir import RunDir
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.server import EmbeddedServer
 
 
 class Falling(Hand):

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rejoinder
-from rejoinder import jit
-from rejoinder.jit import KERNEL_VERSION, copy_record, kernel, lowest_bit, popcount
+from rejoinder.kernel import jit
+from rejoinder.kernel.jit import KERNEL_VERSION, copy_record, kernel, lowest_bit, popcount
 
 RECORD = np.dtype([("a", "<i8"), ("b", "i1", (3,))], align=True)
 OTHER = np.dtype([("a", "<i8"), ("b", "i1", (4,))], align=True)
@@ -137,7 +137,7 @@ def test_every_module_with_a_kernel_is_part_of_the_version() -> None:
 SHOWDOWN = """
 import numpy as np
 from rejoinder.games import GAMES, queries
-from rejoinder.jit import KERNEL_VERSION
+from rejoinder.kernel.jit import KERNEL_VERSION
 states = GAMES["kuhn"].template(None)
 queries.start(states, states.copy(), 0)
 for move in (2, 0, 1, 1):  # king against jack, bet, bet

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.actor import Actor
-from rejoinder.config import RunConfig, make_config
-from rejoinder.ledger import RECORD, first_break, genesis, head_after, head_of, record
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import RunConfig, make_config
+from rejoinder.run.ledger import RECORD, first_break, genesis, head_after, head_of, record
 from rejoinder_learner.state import Learner, Played
 
 CONFIG = make_config({"game": "kuhn", "rollouts": 1, "batch": 4, "lag": 1})

@@ -33,10 +33,9 @@ from runtime import (
     with_a_snail,
 )
 
-from rejoinder.bus.server import EmbeddedServer, end_with_parent
-from rejoinder.config import load_config
-from rejoinder.ledger import SnapshotId
-from rejoinder.rundir import RunDir, is_run
+from rejoinder.run.config import load_config
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.run.rundir import RunDir, is_run
 from rejoinder.telemetry import (
     GATEWAY_JOB,
     LEARNER_JOB,
@@ -48,7 +47,8 @@ from rejoinder.telemetry import (
     new_registry,
     target_file,
 )
-from rejoinder.wire import Deltas
+from rejoinder.transport.server import EmbeddedServer, end_with_parent
+from rejoinder.transport.wire import Deltas
 from rejoinder_gateway.telemetry import Telemetry
 from rejoinder_learner.journal import Journal
 from rejoinder_learner.sequential import train

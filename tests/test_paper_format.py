@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rejoinder import paper
-from rejoinder.actor import Actor
-from rejoinder.cfr.policy import AVERAGE, LATEST
-from rejoinder.cfr.rollout import row_dtype
-from rejoinder.checkpoints import Rows, first_checkpoint, start_of
-from rejoinder.config import RunConfig, make_config
+from rejoinder.interop import paper
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.tabular.rollout import row_dtype
+from rejoinder.run.checkpoints import Rows, first_checkpoint, start_of
+from rejoinder.run.config import RunConfig, make_config
 from rejoinder_learner.state import Learner
 
 DEAL = {"rollouts": 1, "games": 30, "batch": 5}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rejoinder.cfr.policy import AVERAGE
-from rejoinder.cfr.rollout import row_dtype
 from rejoinder.games.base import concrete
-from rejoinder.metrics import table_statistics, target_policy
+from rejoinder.measure.metrics import table_statistics, target_policy
+from rejoinder.methods.tabular.policy import AVERAGE
+from rejoinder.methods.tabular.rollout import row_dtype
 
 GIVE, KEEP, LEAVE = range(3)
 LOOK = concrete(("give", "keep", "leave"), describe=lambda key: {"player": key % 2})

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.jit import kernel
-from rejoinder.rng import (
+from rejoinder.kernel.jit import kernel
+from rejoinder.kernel.rng import (
     CHOICES,
     DEALS,
     REDEALS,

@@ -16,13 +16,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rejoinder import checkpoints, rundir
-from rejoinder.cfr.policy import policy_dtype
-from rejoinder.cfr.rollout import row_dtype
-from rejoinder.checkpoints import Checkpoint, Policies, RunError, digest, needed_versions, thinned
-from rejoinder.config import RunConfig, make_config
-from rejoinder.ledger import RECORD, genesis, head_after, record
-from rejoinder.rundir import RunDir, is_run
+from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.tabular.rollout import row_dtype
+from rejoinder.run import checkpoints, rundir
+from rejoinder.run.checkpoints import (
+    Checkpoint,
+    Policies,
+    RunError,
+    digest,
+    needed_versions,
+    thinned,
+)
+from rejoinder.run.config import RunConfig, make_config
+from rejoinder.run.ledger import RECORD, genesis, head_after, record
+from rejoinder.run.rundir import RunDir, is_run
 
 KUHN = make_config({"game": "kuhn", "batch": 2, "lag": 1, "buffer_size": 3})
 

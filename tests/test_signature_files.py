@@ -16,7 +16,7 @@ import numba
 import pytest
 
 from rejoinder.games import queries
-from rejoinder.signature_files import SignatureFiles, Turns, keep
+from rejoinder.kernel.signature_files import SignatureFiles, Turns, keep
 
 PROCESSES = multiprocessing.get_context("spawn")
 SAVED = 50  # signatures, by each of two processes

@@ -18,17 +18,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rejoinder import wire
-from rejoinder.actor import Actor
-from rejoinder.cfr.patch import Patch
-from rejoinder.cfr.policy import policy_dtype
-from rejoinder.cfr.rollout import MAX_REGRET, entry_dtype, first_flaw
-from rejoinder.cfr.table import new_table
-from rejoinder.config import MAX_GAMES, RunConfig, make_config
-from rejoinder.evaluate.match import _summary
-from rejoinder.ledger import SnapshotId
-from rejoinder.metrics import plain_result
-from rejoinder.wire import (
+from rejoinder.measure.match import _summary
+from rejoinder.measure.metrics import plain_result
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.patch import Patch
+from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.tabular.rollout import MAX_REGRET, entry_dtype, first_flaw
+from rejoinder.methods.tabular.table import new_table
+from rejoinder.run.config import MAX_GAMES, RunConfig, make_config
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.transport import wire
+from rejoinder.transport.wire import (
     MAGIC,
     MAX_LEASE,
     WIRE_VERSION,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from rejoinder.cfr.tree import Tree, build_tree
 from rejoinder.games import GAMES
+from rejoinder.methods.exact.tree import Tree, build_tree
 
 
 @cache

@@ -36,7 +36,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rejoinder.config import RunConfig, load_config
+from rejoinder.run.config import RunConfig, load_config
 from rejoinder_bench import Result, costs, replay, runtime
 from rejoinder_bench.costs import Costs
 from rejoinder_bench.learner import window

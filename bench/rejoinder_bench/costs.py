@@ -29,14 +29,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from redis.connection import AbstractConnection
 
-from rejoinder.actor import Actor
-from rejoinder.bus import Bus, Order, job_name
-from rejoinder.bus.connection import connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.config import RunConfig, load_config
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.ledger import SnapshotId
-from rejoinder.wire import Codec, Lease
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import RunConfig, load_config
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.transport.bus import Bus, Order, job_name
+from rejoinder.transport.connection import connect
+from rejoinder.transport.server import EmbeddedServer
+from rejoinder.transport.wire import Codec, Lease
 from rejoinder_bench import learner as intake
 from rejoinder_bench import system
 from rejoinder_bench.recording import Recording, record

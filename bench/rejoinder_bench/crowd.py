@@ -18,11 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rejoinder.bus import Bus
-from rejoinder.bus.connection import connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.config import RunConfig, load_config
-from rejoinder.rundir import RunDir
+from rejoinder.run.config import RunConfig, load_config
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.bus import Bus
+from rejoinder.transport.connection import connect
+from rejoinder.transport.server import EmbeddedServer
 from rejoinder_bench import Result, system
 from rejoinder_learner.main import LearnerService
 from rejoinder_learner.sequential import train

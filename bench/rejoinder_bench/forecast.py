@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rejoinder.config import RunConfig, load_config
-from rejoinder.forecast import COVERAGE, Series, fan
-from rejoinder.rundir import RunDir
-from rejoinder.targets import MER, Target
+from rejoinder.measure.forecast import COVERAGE, Series, fan
+from rejoinder.measure.targets import MER, Target
+from rejoinder.run.config import RunConfig, load_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_bench import Result
 from rejoinder_learner.sequential import train
 

@@ -28,9 +28,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rejoinder.bus.server import end_with_parent
-from rejoinder.config import load_config
-from rejoinder.rundir import RunDir
+from rejoinder.run.config import load_config
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.server import end_with_parent
 from rejoinder_bench import Result, bare, players, system
 from rejoinder_learner.sequential import train
 

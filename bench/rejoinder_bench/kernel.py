@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.actor import Actor
-from rejoinder.config import load_config
 from rejoinder.games import GAMES
 from rejoinder.games.contract import (
     OVER,
@@ -25,8 +23,10 @@ from rejoinder.games.contract import (
     resolve_chance,
     start,
 )
-from rejoinder.jit import copy_record, kernel
-from rejoinder.rng import TRAINING, stream
+from rejoinder.kernel.jit import copy_record, kernel
+from rejoinder.kernel.rng import TRAINING, stream
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import load_config
 from rejoinder_bench import Result, peers
 from rejoinder_bench.measure import one_core, side_by_side
 from rejoinder_learner.state import Learner

@@ -27,13 +27,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from rejoinder.bus import Bus
-from rejoinder.bus.connection import connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.cfr.rollout import entry_dtype
-from rejoinder.config import RunConfig, load_config
-from rejoinder.rundir import RunDir
-from rejoinder.wire import Codec, Deltas
+from rejoinder.methods.tabular.rollout import entry_dtype
+from rejoinder.run.config import RunConfig, load_config
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.bus import Bus
+from rejoinder.transport.connection import connect
+from rejoinder.transport.server import EmbeddedServer
+from rejoinder.transport.wire import Codec, Deltas
 from rejoinder_bench import Result, system
 from rejoinder_bench.recording import Recording, record
 from rejoinder_learner.inbox import Inbox
@@ -133,7 +133,7 @@ def server_seconds(bus: Bus) -> float:
 def _put(bus: Bus, messages: Sequence[bytes], workers: int) -> None:
     for n, message in enumerate(messages):
         bus.deliver([message], f"recorded-{n}")
-    with patch("rejoinder.bus.WORKER_TTL", _LASTING):
+    with patch("rejoinder.transport.bus.WORKER_TTL", _LASTING):
         for n in range(workers):
             bus.beat(f"worker-{n}", ABOUT)
 

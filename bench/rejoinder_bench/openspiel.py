@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rejoinder.cfr.full import FullSolver
-from rejoinder.cfr.sampling import SamplingSolver
-from rejoinder.cfr.tree import build_tree
 from rejoinder.games import GAMES
+from rejoinder.methods.exact.full import FullSolver
+from rejoinder.methods.exact.tree import build_tree
+from rejoinder.methods.tabular.sampling import SamplingSolver
 from rejoinder_bench import Result, peers
 from rejoinder_bench.measure import one_core, side_by_side
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.actor import Actor
-from rejoinder.config import RunConfig
-from rejoinder.ledger import SnapshotId
-from rejoinder.wire import Codec, Deltas
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import RunConfig
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.transport.wire import Codec, Deltas
 from rejoinder_learner.state import Learner
 
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rejoinder.bus import Bus
-from rejoinder.bus.connection import connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.rundir import RunDir
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.bus import Bus
+from rejoinder.transport.connection import connect
+from rejoinder.transport.server import EmbeddedServer
 from rejoinder_bench import system
 from rejoinder_bench.recording import Recording
 from rejoinder_learner.main import LearnerService

@@ -24,12 +24,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from rejoinder.actor import Actor
-from rejoinder.bus.connection import connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.cfr.table import table_of
-from rejoinder.config import RunConfig, load_config
-from rejoinder.rundir import RunDir
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.table import table_of
+from rejoinder.run.config import RunConfig, load_config
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.connection import connect
+from rejoinder.transport.server import EmbeddedServer
 from rejoinder_bench import Result, stopwatch, system
 from rejoinder_learner.main import LearnerService
 from rejoinder_learner.state import Learner

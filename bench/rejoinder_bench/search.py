@@ -11,12 +11,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 
-from rejoinder import rng
-from rejoinder.actor import Actor
-from rejoinder.config import load_config
-from rejoinder.evaluate.agents import trained_agent
-from rejoinder.evaluate.search import SAMPLES, Searcher, searching
 from rejoinder.games.session import Session
+from rejoinder.kernel import rng
+from rejoinder.measure.agents import trained_agent
+from rejoinder.measure.search import SAMPLES, Searcher, searching
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import load_config
 from rejoinder_bench import Result
 from rejoinder_bench.measure import one_core
 from rejoinder_learner.state import Learner

@@ -16,8 +16,8 @@ from rejoinder_bench import Result
 
 _ROUNDS = 5
 _READY = """
-from rejoinder.actor import Actor
-from rejoinder.config import load_config
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import load_config
 from rejoinder_learner.state import Learner
 config = load_config("paper", ["rollouts=1"])
 Actor(config).play(0, Learner(config).policy_for(0))

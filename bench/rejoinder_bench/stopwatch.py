@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rejoinder.actor import Actor
-from rejoinder.bus import Bus
-from rejoinder.wire import Codec
+from rejoinder.methods.actor import Actor
+from rejoinder.transport.bus import Bus
+from rejoinder.transport.wire import Codec
 from rejoinder_worker import main
 from rejoinder_worker.job import SnapshotCache
 

@@ -16,9 +16,9 @@ from typing import Any
 from rq.exceptions import DequeueTimeout
 from rq.queue import Queue
 
-from rejoinder.bus import Bus, Packed
-from rejoinder.bus.server import end_with_parent
-from rejoinder.ledger import SnapshotId
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.transport.bus import Bus, Packed
+from rejoinder.transport.server import end_with_parent
 
 REAL = "rejoinder_worker.main"  # the module whose `serve` a worker runs
 QUIET = {"eval_every": 0, "checkpoint_every": 0}  # nothing but training

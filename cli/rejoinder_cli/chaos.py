@@ -29,11 +29,11 @@ from typing import NamedTuple
 
 from rq.job import Job
 
-from rejoinder.bus import Bus, Packed
-from rejoinder.bus.connection import LOST, connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.rundir import LOGS, RunDir
-from rejoinder.wire import Codec, Lease, WireError
+from rejoinder.run.rundir import LOGS, RunDir
+from rejoinder.transport.bus import Bus, Packed
+from rejoinder.transport.connection import LOST, connect
+from rejoinder.transport.server import EmbeddedServer
+from rejoinder.transport.wire import Codec, Lease, WireError
 from rejoinder_cli.supervise import Child
 
 KINDS = ("worker", "learner", "server", "flush")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rejoinder.rundir import RunDir
-    from rejoinder.targets import Status, Target, Told
+    from rejoinder.measure.targets import Status, Target, Told
+    from rejoinder.run.rundir import RunDir
 
 
 def in_words(told: Told) -> str:
@@ -58,8 +58,8 @@ def backtest_in_words(told: Told) -> str:
 
 def watcher(run: RunDir, target: Target | None) -> Callable[[Status], str]:
     """Tells the forecast of a run under way in a line: fitted when more was measured, timed now."""
-    from rejoinder.forecast import ForecastError
-    from rejoinder.targets import foresee
+    from rejoinder.measure.forecast import ForecastError
+    from rejoinder.measure.targets import foresee
 
     fitted: dict[bytes, Told] = {}  # by what was measured; only the newest
 

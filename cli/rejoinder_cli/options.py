@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from rejoinder.config import RunConfig
+    from rejoinder.run.config import RunConfig
     from rejoinder.telemetry import Exposure
 
 REDIS_VARIABLE = "REJOINDER_REDIS"  # how a child learns the server's URL; a password stays unseen
@@ -171,7 +171,7 @@ def plan(
     if mode != "unordered" and loaded.order == "arrival":
         raise ValueError(f"order: 'arrival' is what --mode unordered is for, not --mode {mode}")
     if redis is not None and mode != "sequential":
-        from rejoinder.bus.connection import connect
+        from rejoinder.transport.connection import connect
 
         connect(redis).close()
     return Plan(config, loaded, changed, mode, run or usual, redis)
@@ -179,8 +179,8 @@ def plan(
 
 def _load(config: str, changed: list[str]) -> tuple[RunConfig, Path]:
     """The config that is meant, and where its run is if nothing else is said."""
-    from rejoinder.config import load_config, make_config, shipped_configs
-    from rejoinder.rundir import RunDir, is_run
+    from rejoinder.run.config import load_config, make_config, shipped_configs
+    from rejoinder.run.rundir import RunDir, is_run
 
     path = Path(config)
     if config not in shipped_configs() and is_run(path):

@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 from rejoinder.files import write_atomically
-from rejoinder.rundir import PROMETHEUS, TARGETS
+from rejoinder.run.rundir import PROMETHEUS, TARGETS
 from rejoinder_cli import deployed
 from rejoinder_cli.options import LOOPBACK
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rejoinder.checkpoints import Checkpoint
-    from rejoinder.evaluate.agents import Agent
-    from rejoinder.rundir import RunDir
+    from rejoinder.measure.agents import Agent
+    from rejoinder.run.checkpoints import Checkpoint
+    from rejoinder.run.rundir import RunDir
     from rejoinder_cli.output import Output
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
@@ -50,16 +50,16 @@ class OpenRun:
 
     @property
     def digest(self) -> str:
-        from rejoinder.checkpoints import digest
+        from rejoinder.run.checkpoints import digest
 
         return digest(self.run.config.fingerprint, self.checkpoint.games, self.checkpoint.rows)
 
     def agent(self, argmax: bool, search: int = 0) -> Agent:
         """The agent that this run has trained; with `search`, thinking ahead."""
-        from rejoinder.cfr.rollout import policies
-        from rejoinder.cfr.table import table_of
-        from rejoinder.evaluate.agents import trained_agent
-        from rejoinder.evaluate.search import searching
+        from rejoinder.measure.agents import trained_agent
+        from rejoinder.measure.search import searching
+        from rejoinder.methods.tabular.rollout import policies
+        from rejoinder.methods.tabular.table import table_of
 
         policy = policies(table_of(self.checkpoint.rows))
         abstraction = self.run.config.load_abstraction()
@@ -69,7 +69,7 @@ class OpenRun:
 
 def open_run(path: Path, output: Output) -> OpenRun:
     """The run at `path`; damaged checkpoints are warned of."""
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.rundir import RunDir
 
     run = RunDir.open(path)
     return OpenRun(run, run.result(output.warn))

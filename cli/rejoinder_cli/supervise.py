@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rejoinder.bus.server import EmbeddedServer, end_with_parent
-from rejoinder.rundir import LOGS, RunDir
+from rejoinder.run.rundir import LOGS, RunDir
+from rejoinder.transport.server import EmbeddedServer, end_with_parent
 from rejoinder_cli.options import METRICS_VARIABLES, REDIS_VARIABLE
 
 HOPELESS = (2, 3)  # exit codes of wrong input and of a worker that must not work on the run

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rejoinder.files import append_line, read_lines
-from rejoinder.rundir import TRACKING, RunDir
+from rejoinder.run.rundir import TRACKING, RunDir
 
 PROJECT = "rejoinder"  # in Weights & Biases, unless WANDB_PROJECT names another
 _POLL = 0.5  # seconds between two looks at a run

@@ -186,7 +186,7 @@ def _progress(piles: PlayerPiles) -> str:
 def _deal_move(number: int, owner: PlayerPiles, response: ResponseContext | None) -> str:
     """A move with what it is worth to its owner, or charges the other."""
     from rejoinder.games.deal import cards
-    from rejoinder.jit import plain
+    from rejoinder.kernel.jit import plain
 
     name = cards.MOVE_NAMES[number]
     if cards.RENT_CARD <= number < cards.JUST_SAY_NO:
@@ -206,7 +206,7 @@ def _deal_move(number: int, owner: PlayerPiles, response: ResponseContext | None
 def _worth(number: int) -> int:
     """What a giving move hands over; 0 for other moves."""
     from rejoinder.games.deal.cards import GIVE_BANK, PASS, WORTH, given_kind
-    from rejoinder.jit import plain
+    from rejoinder.kernel.jit import plain
 
     return int(WORTH[plain(given_kind)(number)]) if GIVE_BANK <= number < PASS else 0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rejoinder.evaluate.analytics import ChoiceFigures, ResponseExploitability
-    from rejoinder.evaluate.estimates import Estimate
+    from rejoinder.measure.analytics import ChoiceFigures, ResponseExploitability
+    from rejoinder.measure.estimates import Estimate
 
 CHOSEN = "chosen between these kinds of answers and no others"
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from rejoinder.evaluate.agents import Agent, trained_agent
-from rejoinder.evaluate.analytics import ATTACK_GAMES, GAMES, SAMPLES, SEED, analyse
-from rejoinder.evaluate.phases import play_refusals, watch
-from rejoinder.evaluate.respond import thinking_bound
 from rejoinder.games.base import Game, Rules
+from rejoinder.measure.agents import Agent, trained_agent
+from rejoinder.measure.analytics import ATTACK_GAMES, GAMES, SAMPLES, SEED, analyse
+from rejoinder.measure.phases import play_refusals, watch
+from rejoinder.measure.respond import thinking_bound
 from rejoinder_gateway.library import Run
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.schemas import ResponseAnalysis

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rejoinder import rng
-from rejoinder.evaluate.agents import Agent
-from rejoinder.evaluate.search import Searcher, Thought
 from rejoinder.games import queries
 from rejoinder.games.session import Session
+from rejoinder.kernel import rng
+from rejoinder.measure.agents import Agent
+from rejoinder.measure.search import Searcher, Thought
 from rejoinder_gateway.schemas import Advice, Decision, PolicyAction
 from rejoinder_gateway.snapshots import Snapshot
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from rejoinder.forecast import ForecastError
-from rejoinder.targets import Target, Told, foresee
+from rejoinder.measure.forecast import ForecastError
+from rejoinder.measure.targets import Target, Told, foresee
 from rejoinder_gateway.library import Run
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.readings import Said

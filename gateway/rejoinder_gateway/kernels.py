@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import threading
 
-from rejoinder.evaluate.agents import Agent, opponents
-from rejoinder.evaluate.search import searching
 from rejoinder.games import GAMES
 from rejoinder.games.base import Game
 from rejoinder.games.session import Session
-from rejoinder.warm import untrained_agents
+from rejoinder.measure.agents import Agent, opponents
+from rejoinder.measure.search import searching
+from rejoinder.measure.warm import untrained_agents
 from rejoinder_gateway import analyses
 from rejoinder_gateway.decisions import Mind
 from rejoinder_gateway.problems import note

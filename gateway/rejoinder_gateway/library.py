@@ -19,10 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rejoinder.checkpoints import DamagedError, RunError
-from rejoinder.evaluate.agents import Agent, opponents, trained_agent
 from rejoinder.games.base import Game
-from rejoinder.rundir import RunDir, is_run
+from rejoinder.measure.agents import Agent, opponents, trained_agent
+from rejoinder.run.checkpoints import DamagedError, RunError
+from rejoinder.run.rundir import RunDir, is_run
 from rejoinder_gateway.problems import Problem, log
 from rejoinder_gateway.readings import Said, Session, record
 from rejoinder_gateway.schemas import LARGEST

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rejoinder import rng
 from rejoinder.games.session import Session
+from rejoinder.kernel import rng
 from rejoinder_gateway.library import Run
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.schemas import Found

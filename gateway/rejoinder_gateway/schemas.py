@@ -17,9 +17,9 @@ from pydantic import (
     StrictStr,
 )
 
-from rejoinder.evaluate.analytics import Analysis
-from rejoinder.forecast import COVERAGE
-from rejoinder.infosets import Infoset
+from rejoinder.measure.analytics import Analysis
+from rejoinder.measure.forecast import COVERAGE
+from rejoinder.measure.infosets import Infoset
 
 
 def whole(value: Any) -> Any:

@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rejoinder.cfr.rollout import largest_mean_regrets, policies
-from rejoinder.cfr.table import Table, table_of
-from rejoinder.checkpoints import Checkpoint, Rows
-from rejoinder.config import RunConfig
 from rejoinder.games import queries
-from rejoinder.infosets import Infoset, Policy
+from rejoinder.measure.infosets import Infoset, Policy
+from rejoinder.methods.tabular.rollout import largest_mean_regrets, policies
+from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.run.checkpoints import Checkpoint, Rows
+from rejoinder.run.config import RunConfig
 
 _ANSWER_BYTES = 4 * 2**20  # of answers kept for a snapshot: thousands
 

@@ -30,11 +30,11 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session as Database
 
-from rejoinder.evaluate.search import searching
 from rejoinder.games import GAMES, find_game
 from rejoinder.games.base import Game, Rules
 from rejoinder.games.session import IllegalMove, Session
-from rejoinder.jit import KERNEL_VERSION
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.measure.search import searching
 from rejoinder_gateway import schemas
 from rejoinder_gateway.catalogue import configuration_of
 from rejoinder_gateway.decisions import Mind

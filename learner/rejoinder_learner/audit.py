@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from rejoinder.actor import Actor
-from rejoinder.config import RunConfig
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import RunConfig
 from rejoinder_learner.inbox import Arrived
 from rejoinder_learner.state import Learner
 

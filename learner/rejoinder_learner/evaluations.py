@@ -10,13 +10,13 @@ import secrets
 import time
 from collections import Counter
 
-from rejoinder.bus import Bus, Order, job_name
-from rejoinder.checkpoints import Policies
-from rejoinder.config import RunConfig
-from rejoinder.evaluate.agents import opponents
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.ledger import SnapshotId
-from rejoinder.wire import Codec, Evaluation, EvaluationLease, WireError
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.measure.agents import opponents
+from rejoinder.run.checkpoints import Policies
+from rejoinder.run.config import RunConfig
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.transport.bus import Bus, Order, job_name
+from rejoinder.transport.wire import Codec, Evaluation, EvaluationLease, WireError
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner
 

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.actor import Delta
-from rejoinder.cfr.policy import AVERAGE, LATEST
-from rejoinder.checkpoints import DamagedError, RunError
 from rejoinder.games.base import Abstraction
 from rejoinder.games.queries import bits
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.ledger import first_break
-from rejoinder.rundir import RunDir
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.methods.actor import Delta
+from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.run.checkpoints import DamagedError, RunError
+from rejoinder.run.ledger import first_break
+from rejoinder.run.rundir import RunDir
 from rejoinder_learner.replay import Replay
 
 _SHOWN = 5  # matches that a message names

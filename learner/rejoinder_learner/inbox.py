@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rejoinder.config import RunConfig
-from rejoinder.ledger import head_after
-from rejoinder.wire import Deltas, WireError
+from rejoinder.run.config import RunConfig
+from rejoinder.run.ledger import head_after
+from rejoinder.transport.wire import Deltas, WireError
 from rejoinder_learner.state import Learner, Played
 
 

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rejoinder.checkpoints import Policies, RunError
-from rejoinder.config import RunConfig
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.metrics import table_statistics
-from rejoinder.rundir import RunDir
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.measure.metrics import table_statistics
+from rejoinder.run.checkpoints import Policies, RunError
+from rejoinder.run.config import RunConfig
+from rejoinder.run.rundir import RunDir
 from rejoinder_learner.state import Learner
 from rejoinder_learner.telemetry import LearnerMetrics
 

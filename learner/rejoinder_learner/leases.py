@@ -6,10 +6,10 @@ import secrets
 import time
 from collections.abc import Iterable
 
-from rejoinder.bus import Bus, Order, job_name
-from rejoinder.config import RunConfig
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.wire import Codec, Deltas, Lease
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.run.config import RunConfig
+from rejoinder.transport.bus import Bus, Order, job_name
+from rejoinder.transport.wire import Codec, Deltas, Lease
 from rejoinder_learner.planner import Leased, Planner
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner

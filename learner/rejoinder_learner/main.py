@@ -21,12 +21,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rejoinder.bus import LEARNER_TTL, Bus, Flushed
-from rejoinder.bus.connection import LOST, Backoff, BusError
-from rejoinder.checkpoints import Policies, RunError
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.rundir import RunDir
-from rejoinder.wire import Codec, Deltas, Evaluation, Refusal, WireError
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.run.checkpoints import Policies, RunError
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.bus import LEARNER_TTL, Bus, Flushed
+from rejoinder.transport.connection import LOST, Backoff, BusError
+from rejoinder.transport.wire import Codec, Deltas, Evaluation, Refusal, WireError
 from rejoinder_learner.audit import Auditor
 from rejoinder_learner.evaluations import Evaluations
 from rejoinder_learner.inbox import Arrived, Inbox

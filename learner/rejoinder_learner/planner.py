@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from rejoinder.config import Learning
+from rejoinder.run.config import Learning
 
 MAX_OUTSTANDING = 20_000  # games
 LEASE_SECONDS = 0.2  # of play that a lease is worth, where the window allows it

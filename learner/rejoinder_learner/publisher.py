@@ -14,11 +14,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rejoinder.bus import Bus
-from rejoinder.cfr.patch import Patch
-from rejoinder.checkpoints import Rows
-from rejoinder.ledger import SnapshotId
-from rejoinder.wire import Codec, Snapshot
+from rejoinder.methods.tabular.patch import Patch
+from rejoinder.run.checkpoints import Rows
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.transport.bus import Bus
+from rejoinder.transport.wire import Codec, Snapshot
 from rejoinder_learner.state import Learner
 from rejoinder_learner.telemetry import LearnerMetrics
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.actor import Actor
-from rejoinder.cfr.table import Table, table_of
-from rejoinder.checkpoints import Checkpoint
-from rejoinder.config import Learning
-from rejoinder.ledger import RECORD, record
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.run.checkpoints import Checkpoint
+from rejoinder.run.config import Learning
+from rejoinder.run.ledger import RECORD, record
 from rejoinder_learner.state import Learner, Played
 
 

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rejoinder.actor import Actor, Delta
-from rejoinder.cfr.table import table_of
-from rejoinder.checkpoints import RunError
-from rejoinder.metrics import win_rates
-from rejoinder.rundir import RunDir
-from rejoinder.warm import warm_up_player
+from rejoinder.measure.metrics import win_rates
+from rejoinder.measure.warm import warm_up_player
+from rejoinder.methods.actor import Actor, Delta
+from rejoinder.methods.tabular.table import table_of
+from rejoinder.run.checkpoints import RunError
+from rejoinder.run.rundir import RunDir
 from rejoinder_learner.journal import Journal, Report, is_due
 from rejoinder_learner.state import Learner, warm_up
 from rejoinder_learner.status import Rate, describe

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rejoinder.actor import Delta
-from rejoinder.cfr.patch import Patch, apply_patch, difference, merge, take_rows
-from rejoinder.cfr.policy import policy_dtype
-from rejoinder.cfr.rollout import AVERAGING, entry_dtype, fold, policies, row_dtype
-from rejoinder.cfr.table import Table, new_table, table_of, with_room
-from rejoinder.checkpoints import Checkpoint, Policies, digest, needed_versions
-from rejoinder.config import Learning
-from rejoinder.ledger import SnapshotId, genesis, head_of, record
+from rejoinder.methods.actor import Delta
+from rejoinder.methods.tabular.patch import Patch, apply_patch, difference, merge, take_rows
+from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.tabular.rollout import AVERAGING, entry_dtype, fold, policies, row_dtype
+from rejoinder.methods.tabular.table import Table, new_table, table_of, with_room
+from rejoinder.run.checkpoints import Checkpoint, Policies, digest, needed_versions
+from rejoinder.run.config import Learning
+from rejoinder.run.ledger import SnapshotId, genesis, head_of, record
 
 _FIRST_ROWS = 256  # room in a new table; it grows by itself
 

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rejoinder.checkpoints import Checkpoint, DamagedError, RunError
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.ledger import first_break, head_after
-from rejoinder.rundir import RunDir
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.run.checkpoints import Checkpoint, DamagedError, RunError
+from rejoinder.run.ledger import first_break, head_after
+from rejoinder.run.rundir import RunDir
 from rejoinder_learner.replay import Replay
 
 

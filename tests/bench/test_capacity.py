@@ -11,7 +11,7 @@ import pytest
 from redis.connection import AbstractConnection
 from runtime import kuhn
 
-from rejoinder.config import RunConfig, load_config
+from rejoinder.run.config import RunConfig, load_config
 from rejoinder_bench import capacity, costs, learner, replay, run_bench
 from rejoinder_bench.capacity import Prediction, Site, lease_size, predict, slowest_lease
 from rejoinder_bench.costs import Costs

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rejoinder.config import RunConfig, load_config
-from rejoinder.forecast import Fan, Forecast, Series
+from rejoinder.measure.forecast import Fan, Forecast, Series
+from rejoinder.run.config import RunConfig, load_config
 from rejoinder_bench import Result, forecast, run_bench
 
 

@@ -12,9 +12,9 @@ import pytest
 import typer
 from runtime import eventually
 
-from rejoinder.bus import Bus
-from rejoinder.bus.connection import connect
-from rejoinder.rundir import RunDir
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.bus import Bus
+from rejoinder.transport.connection import connect
 from rejoinder_bench import (
     BENCHES,
     Result,

@@ -8,7 +8,7 @@ import pytest
 from browsing import ANALYSIS, PROBLEM, TAKEN, Complaints
 from playwright.sync_api import Page, Route, expect
 
-from rejoinder.forecast import FEWEST
+from rejoinder.measure.forecast import FEWEST
 from rejoinder_gateway.analysis_example import ANALYSIS as EXAMPLE
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from command import refused, run, run_json
 
-from rejoinder.evaluate.analytics import ResponseExploitability
-from rejoinder.evaluate.estimates import Estimate
+from rejoinder.measure.analytics import ResponseExploitability
+from rejoinder.measure.estimates import Estimate
 from rejoinder_cli.output import Output
 from rejoinder_cli.report import responses
 from rejoinder_cli.report.subject import Effort, measure

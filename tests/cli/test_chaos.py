@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from command import refused, run_json
 
-from rejoinder.config import make_config
-from rejoinder.rundir import RunDir
+from rejoinder.run.config import make_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_cli.chaos import KINDS, plan
 from rejoinder_cli.commands.chaos import _compare
 from rejoinder_learner.sequential import train

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from command import refused, run, run_json
 
-from rejoinder.config import make_config
-from rejoinder.rundir import RunDir
+from rejoinder.run.config import make_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_cli.options import plan
 
 SMALL = ("--set", "rollouts=1", "--set", "eval_every=0", "--mode", "sequential")

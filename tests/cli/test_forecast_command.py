@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from command import refused, run, run_json
 
-from rejoinder import targets
-from rejoinder.config import load_config
-from rejoinder.forecast import Forecast, Series
-from rejoinder.rundir import RunDir
-from rejoinder.targets import MER, Target, Told, foresee, tell
+from rejoinder.measure import targets
+from rejoinder.measure.forecast import Forecast, Series
+from rejoinder.measure.targets import MER, Target, Told, foresee, tell
+from rejoinder.run.config import load_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_cli.forecasts import backtest_in_words, in_words, watcher
 from rejoinder_cli.live import live_status
 from rejoinder_cli.output import Output

@@ -20,8 +20,8 @@ import pytest
 from command import refused, run_json
 from runtime import eventually, kuhn
 
-from rejoinder.bus.server import end_with_parent
-from rejoinder.rundir import RunDir, remove_run
+from rejoinder.run.rundir import RunDir, remove_run
+from rejoinder.transport.server import end_with_parent
 from rejoinder_cli import deployed
 from rejoinder_cli.options import usual_port
 from rejoinder_cli.prometheus import prometheus_command

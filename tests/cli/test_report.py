@@ -12,7 +12,7 @@ import pytest
 from command import refused, run, run_json
 from report_page import Page
 
-from rejoinder.evaluate import analytics, match
+from rejoinder.measure import analytics, match
 from rejoinder_cli.report import sections, subject
 from rejoinder_cli.report.sections import Report
 from rejoinder_cli.report.subject import Subject
@@ -37,7 +37,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def metrics(path: Path) -> list[dict[str, object]]:
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.rundir import RunDir
 
     return RunDir.open(path).metrics()
 
@@ -184,7 +184,7 @@ def test_bad_input(runs: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_not_finished_says_so(runs: Path, tmp_path: Path) -> None:
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.rundir import RunDir
 
     path = tmp_path / "run"
     run_json("train", "kuhn", "--games", "20", "--mode", "sequential", "--run", path)

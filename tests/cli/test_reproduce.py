@@ -18,9 +18,9 @@ import pytest
 from command import refused, run, run_json
 from report_page import Page
 
-from rejoinder.config import load_config
-from rejoinder.evaluate.match import MatchResult
-from rejoinder.rundir import RunDir
+from rejoinder.measure.match import MatchResult
+from rejoinder.run.config import load_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_cli.commands import reproduce
 from rejoinder_cli.report import subject as subjects
 from rejoinder_cli.report.claims import CLAIMS, Claim, Reading, judge_all

@@ -18,12 +18,12 @@ import pytest
 from command import refused, run, run_json
 from tls_proxy import tls_front
 
-from rejoinder.bus import Bus
-from rejoinder.bus.connection import connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.config import load_config
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.rundir import RunDir, is_run
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.run.config import load_config
+from rejoinder.run.rundir import RunDir, is_run
+from rejoinder.transport.bus import Bus
+from rejoinder.transport.connection import connect
+from rejoinder.transport.server import EmbeddedServer
 
 REJOINDER = [sys.executable, "-m", "rejoinder_cli.main"]
 SLOW = ["tiny", "--set", "rollouts=200", "--set", "eval_games=20", "--set", "checkpoint_every=50"]

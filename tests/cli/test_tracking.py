@@ -18,8 +18,8 @@ import pytest
 from command import refused, run_json
 from runtime import eventually, kuhn
 
-from rejoinder.bus.server import end_with_parent
-from rejoinder.rundir import TRACKING, RunDir, remove_run
+from rejoinder.run.rundir import TRACKING, RunDir, remove_run
+from rejoinder.transport.server import end_with_parent
 from rejoinder_cli import tracking
 from rejoinder_cli.tracking import figures_of, track
 from rejoinder_learner.sequential import train

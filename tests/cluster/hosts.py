@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from rejoinder.bus.server import end_with_parent
+from rejoinder.transport.server import end_with_parent
 
 DELAY, LOSS = "2ms", "0.5%"  # of every packet that a host sends, where the kernel can do that
 _NETWORK = "10.77.0"

@@ -20,10 +20,10 @@ import pytest
 from hosts import Host, Network
 from runtime import eventually
 
-from rejoinder.bus.server import _executable
-from rejoinder.checkpoints import digest
-from rejoinder.config import load_config
-from rejoinder.rundir import RunDir
+from rejoinder.run.checkpoints import digest
+from rejoinder.run.config import load_config
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.server import _executable
 from rejoinder_learner.planner import SHORTEST_DEADLINE
 from rejoinder_learner.sequential import train
 

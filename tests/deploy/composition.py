@@ -27,7 +27,7 @@ import redis
 import yaml
 from gateway_play import free_port
 
-from rejoinder.bus.server import _executable, end_with_parent
+from rejoinder.transport.server import _executable, end_with_parent
 
 ROOT = Path(__file__).parents[2]
 OWN = ("learner", "worker", "gateway")

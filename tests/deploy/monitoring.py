@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from gateway_play import free_port
 
-from rejoinder.bus.server import end_with_parent
+from rejoinder.transport.server import end_with_parent
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/rules.yml"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from monitoring import ROOT, RULES, needs_prometheus, prometheus, promtool, rejoinder, until
 
-from rejoinder.bus.server import EmbeddedServer
+from rejoinder.transport.server import EmbeddedServer
 
 NAMES = re.findall(r"- alert: (\w+)", RULES.read_text("utf-8"))
 RECORDED = re.findall(r"- record: (\S+)", RULES.read_text("utf-8"))

@@ -43,9 +43,9 @@ from gateway_play import ADMIN, postgresql
 from monitoring import needs_prometheus, promtool
 from runtime import eventually
 
-from rejoinder.bus.connection import BusError, connect
-from rejoinder.config import load_config
-from rejoinder.rundir import RunDir
+from rejoinder.run.config import load_config
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.connection import BusError, connect
 from rejoinder_learner.sequential import train
 
 RUN = "composed"

@@ -29,7 +29,7 @@ from manifests import (
     selects,
 )
 
-from rejoinder.config import load_config
+from rejoinder.run.config import load_config
 from rejoinder_cli.main import app
 
 OLDEST = "1.29"  # of Kubernetes, that the manifests are meant for

@@ -23,7 +23,7 @@ from composition import ROOT
 from gateway_play import free_port
 from runtime import eventually
 
-from rejoinder.bus.server import end_with_parent
+from rejoinder.transport.server import end_with_parent
 
 PAGE = (ROOT / "docs/operations.md").read_text("utf-8")
 NAME = "play.example.org"

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from rejoinder import rng
 from rejoinder.games import GAMES, find_game, game_names, queries
 from rejoinder.games.base import Abstraction, Game, Rules, States
 from rejoinder.games.contract import CHANCE, CONCRETE, HIDDEN, OVER
 from rejoinder.games.session import Session
+from rejoinder.kernel import rng
 
 CASES = [(game, rules) for game in GAMES.values() for rules in game.configurations.values()]
 ABSTRACTED = [(game, rules, a) for game, rules in CASES for a in game.abstractions]

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from deal_positions import BROWN, GREEN, NO, PINK, play
 
-from rejoinder import rng
 from rejoinder.games import queries
 from rejoinder.games.base import States
 from rejoinder.games.contract import CHANCE, CONCRETE, OVER, hand_refusal
@@ -20,7 +19,8 @@ from rejoinder.games.deal import GAME, DealRules
 from rejoinder.games.deal.cards import JUST_SAY_NO, KIND_NAMES, YIELD
 from rejoinder.games.deal.scenario import scenario
 from rejoinder.games.session import Session
-from rejoinder.jit import kernel
+from rejoinder.kernel import rng
+from rejoinder.kernel.jit import kernel
 
 # Every history can be looked at, and there are cards to come after a yield.
 FEW = DealRules(

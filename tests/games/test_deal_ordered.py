@@ -12,14 +12,14 @@ from deal_positions import BROWN, GREEN, NO, PINK, moves, play, resolved, see
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rejoinder.cfr.full import FullSolver
-from rejoinder.cfr.tree import build_tree
-from rejoinder.evaluate.exploit import exploitability
 from rejoinder.games import queries
 from rejoinder.games.deal import GAME, DealRules
 from rejoinder.games.deal.cards import WORTH
 from rejoinder.games.deal.scenario import scenario
 from rejoinder.games.session import Session
+from rejoinder.measure.exploit import exploitability
+from rejoinder.methods.exact.full import FullSolver
+from rejoinder.methods.exact.tree import build_tree
 
 Definition = Literal["plain", "ordered"]
 CARDS = [f"give bank cash {v}" for v in (1, 2, 3, 4)] + [

@@ -11,12 +11,12 @@ import pytest
 from deal_positions import BROWN, GREEN, NO, PINK, moves, play, see
 from pydantic import ValidationError
 
-from rejoinder import rng
 from rejoinder.games import queries
 from rejoinder.games.contract import CHANCE
 from rejoinder.games.deal import GAME, DealRules
 from rejoinder.games.deal.scenario import scenario
 from rejoinder.games.session import IllegalMove, Session
+from rejoinder.kernel import rng
 
 
 class TestCards:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rejoinder import rng
 from rejoinder.games import GAMES, find_game, game_names, queries
 from rejoinder.games.base import Rules
 from rejoinder.games.contract import HIDDEN
 from rejoinder.games.deal import DealRules
 from rejoinder.games.session import Event, IllegalMove, Session
+from rejoinder.kernel import rng
 
 DEAL = GAMES["deal"]
 

@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from gateway_play import API, visited
 from typer.testing import CliRunner
 
-from rejoinder.targets import Target, Told, foresee
+from rejoinder.measure.targets import Target, Told, foresee
 from rejoinder_cli.main import app as commands
 from rejoinder_gateway import forecasts
 

@@ -10,10 +10,10 @@ from fastapi.testclient import TestClient
 from gateway_play import API, BASE, Player, settings, when_ready
 from numba.core.dispatcher import Dispatcher
 
-from rejoinder.config import load_config
 from rejoinder.games import GAMES
-from rejoinder.rundir import RunDir
-from rejoinder.warm import untrained_agents
+from rejoinder.measure.warm import untrained_agents
+from rejoinder.run.config import load_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_gateway import analyses
 from rejoinder_gateway.app import create_app
 from rejoinder_learner.sequential import train

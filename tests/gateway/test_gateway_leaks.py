@@ -23,10 +23,10 @@ from fastapi.testclient import TestClient
 from gateway_play import API, BASE, DEAL, KUHN, LEDUC, Player
 from starlette.types import Message, Receive, Scope, Send
 
-from rejoinder import rng
 from rejoinder.games import queries
 from rejoinder.games.contract import HIDDEN
 from rejoinder.games.session import Session
+from rejoinder.kernel import rng
 from rejoinder_gateway.tables import Table, position
 from rejoinder_gateway.telling import told_events
 

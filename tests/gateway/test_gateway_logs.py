@@ -32,10 +32,10 @@ from runtime import eventually
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session as Database
 
-from rejoinder.config import make_config
 from rejoinder.games import GAMES, game_names
 from rejoinder.games.session import Session
-from rejoinder.rundir import RunDir
+from rejoinder.run.config import make_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_gateway.app import create_app
 from rejoinder_gateway.store import GameRow, MoveRow, Store, now
 from rejoinder_gateway.tables import position

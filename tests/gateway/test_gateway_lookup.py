@@ -13,7 +13,7 @@ from gateway_play import API
 
 from rejoinder.games import queries
 from rejoinder.games.session import Session
-from rejoinder.rundir import RunDir
+from rejoinder.run.rundir import RunDir
 
 
 def ask(client: TestClient, run: str, state: Any) -> Any:

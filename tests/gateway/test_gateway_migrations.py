@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 import rejoinder_gateway
 from rejoinder.games import GAMES, find_game
 from rejoinder.games.session import Session
-from rejoinder.jit import KERNEL_VERSION
+from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder_cli.main import app as command_line
 from rejoinder_gateway.app import create_app
 from rejoinder_gateway.decisions import Mind

@@ -14,11 +14,11 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from gateway_play import API, BASE, settings, visited
 
-from rejoinder.cfr.rollout import policies
-from rejoinder.cfr.table import table_of
-from rejoinder.evaluate.agents import trained_agent
-from rejoinder.evaluate.analytics import Analysis, analyse
-from rejoinder.rundir import RunDir
+from rejoinder.measure.agents import trained_agent
+from rejoinder.measure.analytics import Analysis, analyse
+from rejoinder.methods.tabular.rollout import policies
+from rejoinder.methods.tabular.table import table_of
+from rejoinder.run.rundir import RunDir
 from rejoinder_gateway import analyses
 from rejoinder_gateway.app import create_app
 

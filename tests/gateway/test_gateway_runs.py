@@ -25,9 +25,9 @@ import pytest
 from fastapi.testclient import TestClient
 from gateway_play import ADMIN, API, BASE, Player, gateway_process, settings
 
-from rejoinder import exports
-from rejoinder.config import make_config
-from rejoinder.rundir import RunDir
+from rejoinder.interop import exports
+from rejoinder.run.config import make_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_gateway import library, snapshots
 from rejoinder_gateway.app import create_app
 from rejoinder_gateway.routers import runs as runs_router

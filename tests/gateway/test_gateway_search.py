@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from gateway_play import ADMIN, API, BASE, DEAL, Player, settings, visited
 
-from rejoinder.evaluate.search import Searcher, Thought
+from rejoinder.measure.search import Searcher, Thought
 from rejoinder_gateway import tables
 from rejoinder_gateway.app import create_app
 

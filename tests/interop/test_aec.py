@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rejoinder import rng
 from rejoinder.games import GAMES, find_game, queries
 from rejoinder.games.contract import CONCRETE
 from rejoinder.games.session import IllegalMove, Session
 from rejoinder.interop.observations import LIMIT, Observer
+from rejoinder.kernel import rng
 
 pettingzoo_test = pytest.importorskip(
     "pettingzoo.test", reason="needs PettingZoo; get it with: pip install 'rejoinder[pettingzoo]'"

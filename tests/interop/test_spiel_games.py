@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rejoinder.actor import Actor
-from rejoinder.cfr.policy import AVERAGE, policy_dtype
-from rejoinder.cfr.table import Table, new_table
-from rejoinder.cfr.tree import build_tree
-from rejoinder.config import make_config
-from rejoinder.evaluate.exploit import policy_exploitability
 from rejoinder.games import GAMES, queries
 from rejoinder.games.base import Game, Rules
+from rejoinder.measure.exploit import policy_exploitability
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.exact.tree import build_tree
+from rejoinder.methods.tabular.policy import AVERAGE, policy_dtype
+from rejoinder.methods.tabular.table import Table, new_table
+from rejoinder.run.config import make_config
 from rejoinder_learner.state import Learner
 
 pyspiel = pytest.importorskip(

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from tampering import change_ledger, flip, forge_delta, forge_ledger, unordered_run
 
-from rejoinder.actor import Actor
-from rejoinder.cfr.policy import AVERAGE, LATEST
-from rejoinder.config import RunConfig, load_config, make_config
-from rejoinder.ledger import RECORD
-from rejoinder.rundir import RunDir
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.run.config import RunConfig, load_config, make_config
+from rejoinder.run.ledger import RECORD
+from rejoinder.run.rundir import RunDir
 from rejoinder_learner.explain import (
     Infoset,
     NotVerified,

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rejoinder import paper
-from rejoinder.actor import Actor
-from rejoinder.config import load_config
+from rejoinder.interop import paper
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import load_config
 from rejoinder_learner.state import Learner
 
 GAMES = 300
@@ -26,7 +26,7 @@ LEARNED = {
     "tiny": "040cffc87eb63c720a0264359da9ecaa43d196600f56b7fbbc16c4b09f4c6216",
     "micro": "486009b1dcef62ac76c8b817051edff5a9ab560394034881c02de0b5a7195961",
 }
-EXPORTED = ""
+EXPORTED = "1b8b16f5509b460b32b7e0904087c66be293ca669d14f21beffe39833bca5193"
 
 
 @pytest.mark.parametrize("name", LEARNED)

@@ -21,10 +21,10 @@ from runtime import (
     worker_process,
 )
 
-from rejoinder.bus import Bus, Order, job_name
-from rejoinder.bus.connection import BusError, connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.rundir import RunDir
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.bus import Bus, Order, job_name
+from rejoinder.transport.connection import BusError, connect
+from rejoinder.transport.server import EmbeddedServer
 from rejoinder_learner.main import LearnerService
 
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runtime import kuhn
 
-from rejoinder.actor import Actor
-from rejoinder.config import RunConfig
-from rejoinder.ledger import RECORD, SnapshotId
-from rejoinder.wire import Deltas, WireError
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import RunConfig
+from rejoinder.run.ledger import RECORD, SnapshotId
+from rejoinder.transport.wire import Deltas, WireError
 from rejoinder_learner.inbox import Inbox
 from rejoinder_learner.state import Learner
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from rejoinder.actor import Actor
-from rejoinder.checkpoints import Policies, RunError
-from rejoinder.config import make_config
-from rejoinder.ledger import first_break
-from rejoinder.rundir import RunDir
+from rejoinder.methods.actor import Actor
+from rejoinder.run.checkpoints import Policies, RunError
+from rejoinder.run.config import make_config
+from rejoinder.run.ledger import first_break
+from rejoinder.run.rundir import RunDir
 from rejoinder_learner.journal import Journal, is_due, next_stop
 from rejoinder_learner.sequential import train
 from rejoinder_learner.state import Learner

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from runtime import trained
 
-from rejoinder.config import load_config
-from rejoinder.evaluate.agents import baseline_agent, random_agent
-from rejoinder.evaluate.match import play_match
 from rejoinder.games.deal import DealRules
+from rejoinder.measure.agents import baseline_agent, random_agent
+from rejoinder.measure.match import play_match
+from rejoinder.run.config import load_config
 
 
 def test_it_differs_from_the_paper_in_the_response_alone() -> None:

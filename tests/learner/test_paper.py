@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder.cfr.rollout import policies
-from rejoinder.cfr.table import table_of
-from rejoinder.config import load_config
-from rejoinder.evaluate.agents import baseline_agent, random_agent, trained_agent
-from rejoinder.evaluate.match import play_match
-from rejoinder.rundir import RunDir
+from rejoinder.measure.agents import baseline_agent, random_agent, trained_agent
+from rejoinder.measure.match import play_match
+from rejoinder.methods.tabular.rollout import policies
+from rejoinder.methods.tabular.table import table_of
+from rejoinder.run.config import load_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_learner.sequential import train
 
 DIGEST = "9886e0cab6828cd58177b71f94db3e36381e798a195efd7cc59f7532490cc2c0"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rejoinder.config import make_config
+from rejoinder.run.config import make_config
 from rejoinder_learner import planner as module
 from rejoinder_learner.main import LOOK
 from rejoinder_learner.planner import Leased, Planner

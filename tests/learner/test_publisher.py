@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from runtime import kuhn, leduc
 
-from rejoinder.actor import Actor
-from rejoinder.bus import Bus
-from rejoinder.bus.connection import connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.cfr.rollout import entry_dtype
-from rejoinder.cfr.table import Table
-from rejoinder.config import RunConfig
-from rejoinder.ledger import SnapshotId
-from rejoinder.wire import Codec
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.rollout import entry_dtype
+from rejoinder.methods.tabular.table import Table
+from rejoinder.run.config import RunConfig
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.transport.bus import Bus
+from rejoinder.transport.connection import connect
+from rejoinder.transport.server import EmbeddedServer
+from rejoinder.transport.wire import Codec
 from rejoinder_learner import publisher as module
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rejoinder.actor import Actor
-from rejoinder.checkpoints import RunError
-from rejoinder.config import RunConfig, load_config, make_config
-from rejoinder.rundir import RunDir
+from rejoinder.methods.actor import Actor
+from rejoinder.run.checkpoints import RunError
+from rejoinder.run.config import RunConfig, load_config, make_config
+from rejoinder.run.rundir import RunDir
 from rejoinder_learner.sequential import TrainResult, train
 from rejoinder_learner.state import Learner
 

@@ -33,13 +33,13 @@ from runtime import (
     with_a_snail,
 )
 
-from rejoinder.bus import LEARNER_TTL, Bus
-from rejoinder.bus.connection import BusError, connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.checkpoints import RunError
-from rejoinder.config import RunConfig
-from rejoinder.rundir import RunDir
-from rejoinder.wire import Codec, Deltas, Lease, Refusal
+from rejoinder.run.checkpoints import RunError
+from rejoinder.run.config import RunConfig
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.bus import LEARNER_TTL, Bus
+from rejoinder.transport.connection import BusError, connect
+from rejoinder.transport.server import EmbeddedServer
+from rejoinder.transport.wire import Codec, Deltas, Lease, Refusal
 from rejoinder_learner.sequential import train
 from rejoinder_learner.telemetry import LearnerMetrics
 

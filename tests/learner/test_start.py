@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from runtime import Slow, Watch, hands, kuhn, outcome, tiny, train_with
 
-from rejoinder import paper
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.checkpoints import RunError, digest, start_of
-from rejoinder.config import ConfigError, RunConfig
-from rejoinder.rundir import RunDir
-from rejoinder.starts import Start, begin, read_start
+from rejoinder.interop import paper
+from rejoinder.run.checkpoints import RunError, digest, start_of
+from rejoinder.run.config import ConfigError, RunConfig
+from rejoinder.run.rundir import RunDir
+from rejoinder.run.starts import Start, begin, read_start
+from rejoinder.transport.server import EmbeddedServer
 from rejoinder_learner.sequential import train
 from rejoinder_learner.state import Learner
 from rejoinder_learner.verify import verify

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rejoinder.actor import Actor
-from rejoinder.cfr.patch import apply_patch
-from rejoinder.cfr.table import Table, table_of
-from rejoinder.checkpoints import needed_versions
-from rejoinder.config import RunConfig, make_config
-from rejoinder.ledger import SnapshotId, genesis
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.patch import apply_patch
+from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.run.checkpoints import needed_versions
+from rejoinder.run.config import RunConfig, make_config
+from rejoinder.run.ledger import SnapshotId, genesis
 from rejoinder_learner.state import Learner, Played
 
 GAMES = 40

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from runtime import sequential, train_with, trained
 
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.config import load_config
-from rejoinder.evaluate.agents import Agent, baseline_agent
-from rejoinder.evaluate.match import MatchResult, play_match
-from rejoinder.rundir import RunDir
+from rejoinder.measure.agents import Agent, baseline_agent
+from rejoinder.measure.match import MatchResult, play_match
+from rejoinder.run.config import load_config
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.server import EmbeddedServer
 
 
 def test_workers_give_the_digest_of_sequential_training(

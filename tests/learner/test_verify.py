@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from tampering import change_ledger, flip, forge_delta, forge_ledger, unordered_run
 
-from rejoinder import checkpoints, jit
-from rejoinder.checkpoints import Checkpoint, RunError
-from rejoinder.config import RunConfig, make_config
-from rejoinder.ledger import RECORD, head_after
-from rejoinder.rundir import RunDir
+from rejoinder.kernel import jit
+from rejoinder.run import checkpoints
+from rejoinder.run.checkpoints import Checkpoint, RunError
+from rejoinder.run.config import RunConfig, make_config
+from rejoinder.run.ledger import RECORD, head_after
+from rejoinder.run.rundir import RunDir
 from rejoinder_learner import verify as verify_module
 from rejoinder_learner.sequential import train
 from rejoinder_learner.verify import Problem, Verification, choose, read, verify

@@ -15,15 +15,15 @@ from rq.exceptions import DequeueTimeout, StopRequested
 from rq.queue import Queue
 from runtime import Clock, kuhn
 
-from rejoinder.actor import Actor
-from rejoinder.bus import Bus, Order, Packed
-from rejoinder.bus.connection import BusError, connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.config import RunConfig
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.ledger import SnapshotId
-from rejoinder.metrics import win_rates
-from rejoinder.wire import Codec, Deltas, Evaluation, EvaluationLease, Lease, Refusal
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.measure.metrics import win_rates
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import RunConfig
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.transport.bus import Bus, Order, Packed
+from rejoinder.transport.connection import BusError, connect
+from rejoinder.transport.server import EmbeddedServer
+from rejoinder.transport.wire import Codec, Deltas, Evaluation, EvaluationLease, Lease, Refusal
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner
 from rejoinder_worker.job import ForeignLease, Player, take_lease

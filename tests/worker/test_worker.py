@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from runtime import Watch, eventually, kuhn, outcome, sequential, serve, worker_process
 
-from rejoinder.bus import Bus, Order, job_name
-from rejoinder.bus.connection import connect
-from rejoinder.bus.server import EmbeddedServer
-from rejoinder.config import RunConfig
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.ledger import SnapshotId
-from rejoinder.rundir import RunDir
-from rejoinder.wire import Codec, Deltas, Lease
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.run.config import RunConfig
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.bus import Bus, Order, job_name
+from rejoinder.transport.connection import connect
+from rejoinder.transport.server import EmbeddedServer
+from rejoinder.transport.wire import Codec, Deltas, Lease
 from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.state import Learner
 from rejoinder_worker.main import WorkerRefused, _player

@@ -13,18 +13,18 @@ import pytest
 from prometheus_client import CollectorRegistry
 from runtime import eventually, kuhn
 
-from rejoinder.actor import Actor
-from rejoinder.bus import Bus
-from rejoinder.bus.connection import connect
-from rejoinder.bus.server import EmbeddedServer, end_with_parent
-from rejoinder.config import RunConfig, load_config
 from rejoinder.games import GAMES
 from rejoinder.games.deal import DealView
 from rejoinder.games.session import Session
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.ledger import SnapshotId
-from rejoinder.rundir import RunDir
-from rejoinder.wire import Deltas, EvaluationLease, Lease, Refusal
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.methods.actor import Actor
+from rejoinder.run.config import RunConfig, load_config
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.bus import Bus
+from rejoinder.transport.connection import connect
+from rejoinder.transport.server import EmbeddedServer, end_with_parent
+from rejoinder.transport.wire import Deltas, EvaluationLease, Lease, Refusal
 from rejoinder_learner.state import Learner
 from rejoinder_worker.telemetry import MAX_RUNS, WorkerMetrics, summary
 

@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.actor import Actor
-from rejoinder.bus import Bus
-from rejoinder.cfr.patch import apply_patch
-from rejoinder.cfr.policy import policy_dtype
-from rejoinder.cfr.table import Table, new_table
-from rejoinder.config import RunConfig
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.ledger import SnapshotId
-from rejoinder.metrics import win_rates
-from rejoinder.wire import (
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.measure.metrics import win_rates
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.patch import apply_patch
+from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.tabular.table import Table, new_table
+from rejoinder.run.config import RunConfig
+from rejoinder.run.ledger import SnapshotId
+from rejoinder.transport.bus import Bus
+from rejoinder.transport.wire import (
     Codec,
     Deltas,
     Evaluation,

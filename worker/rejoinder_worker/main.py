@@ -27,12 +27,12 @@ from rq.job import Job
 from rq.queue import Queue
 from rq.worker.base import WorkerStatus
 
-from rejoinder.bus import Bus, Packed, runs
-from rejoinder.bus.connection import LOST, Backoff, BusError, connect, refuses, shown
-from rejoinder.config import ConfigError, make_config
-from rejoinder.jit import KERNEL_VERSION
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.measure.warm import warm_up_player
+from rejoinder.run.config import ConfigError, make_config
 from rejoinder.telemetry import NOWHERE, WORKER_JOB, Exposure, exposed
-from rejoinder.warm import warm_up_player
+from rejoinder.transport.bus import Bus, Packed, runs
+from rejoinder.transport.connection import LOST, Backoff, BusError, connect, refuses, shown
 from rejoinder_worker.job import ForeignLease, Player, about, take_lease
 from rejoinder_worker.telemetry import WorkerMetrics
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from prometheus_client import Counter, Gauge, Histogram
 
-from rejoinder.config import RunConfig
+from rejoinder.run.config import RunConfig
 from rejoinder.telemetry import new_registry
-from rejoinder.wire import Deltas, Evaluation, EvaluationLease, Lease, Message, Refusal
+from rejoinder.transport.wire import Deltas, Evaluation, EvaluationLease, Lease, Message, Refusal
 
 GAMES, EVALUATION = "games", "evaluation"  # kinds of leases
 DONE, REFUSED = "done", "refused"  # outcomes

@@ -18,14 +18,14 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
-from rejoinder.actor import Actor
-from rejoinder.bus.server import end_with_parent
-from rejoinder.cfr.rollout import max_expected_regret
-from rejoinder.config import RunConfig
 from rejoinder.files import append_line, read_lines
-from rejoinder.jit import KERNEL_VERSION
-from rejoinder.metrics import win_rates
-from rejoinder.warm import warm_up_player
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.measure.metrics import win_rates
+from rejoinder.measure.warm import warm_up_player
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.rollout import max_expected_regret
+from rejoinder.run.config import RunConfig
+from rejoinder.transport.server import end_with_parent
 from rejoinder_bench.studies.throughput import cores
 from rejoinder_learner.journal import is_due
 from rejoinder_learner.state import Learner, warm_up

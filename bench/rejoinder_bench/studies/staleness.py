@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rejoinder.config import RunConfig, load_config
 from rejoinder.files import write_json
+from rejoinder.run.config import RunConfig, load_config
 from rejoinder_bench.studies import convergence, throughput
 from rejoinder_bench.studies.convergence import Trained
 from rejoinder_bench.studies.estimate import Estimate, estimate

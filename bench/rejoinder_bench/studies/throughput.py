@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from rejoinder.config import RunConfig
 from rejoinder.files import append_line, read_json, read_lines, write_json
-from rejoinder.jit import KERNEL_VERSION
+from rejoinder.kernel.jit import KERNEL_VERSION
+from rejoinder.run.config import RunConfig
 from rejoinder_bench import costs as costing
 from rejoinder_bench import runtime, system
 from rejoinder_bench.capacity import DATACENTER, Site, predict

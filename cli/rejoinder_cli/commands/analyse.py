@@ -27,7 +27,7 @@ from rejoinder_cli.wording import (
 )
 
 if TYPE_CHECKING:
-    from rejoinder.evaluate.analytics import Analysis, PhaseFigures
+    from rejoinder.measure.analytics import Analysis, PhaseFigures
 
 
 def analyse(
@@ -43,7 +43,7 @@ def analyse(
     as_json: JsonFlag = False,
 ) -> None:
     """Count what is charged, paid and cancelled; what answers, and a Just Say No, are worth."""
-    from rejoinder.evaluate import analytics
+    from rejoinder.measure import analytics
 
     output = Output(as_json)
     opened = open_run(run, output)

@@ -16,7 +16,7 @@ from rejoinder_cli.options import ConfigArgument, SetOption, plan
 from rejoinder_cli.output import JsonFlag, Output
 
 if TYPE_CHECKING:
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.rundir import RunDir
     from rejoinder_cli.chaos import Report
 
 GAMES_PER_KILL = 80
@@ -39,7 +39,7 @@ def chaos(
     as_json: JsonFlag = False,
 ) -> None:
     """Kill workers, learner and server at random during a run; its result must be the same."""
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.rundir import RunDir
     from rejoinder_cli.chaos import cause_chaos
 
     output = Output(as_json)

@@ -26,8 +26,8 @@ def demo(
     as_json: JsonFlag = False,
 ) -> None:
     """Train a small agent of Monopoly Deal, once, and serve the page to look around and play."""
-    from rejoinder.config import load_config
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.config import load_config
+    from rejoinder.run.rundir import RunDir
 
     with gateway_extra():
         from rejoinder_gateway.settings import Settings

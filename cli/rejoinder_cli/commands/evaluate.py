@@ -11,7 +11,7 @@ from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import MOST_SAMPLES, OpenRun, RunArgument, SearchOption, open_run
 
 if TYPE_CHECKING:
-    from rejoinder.evaluate.agents import Agent
+    from rejoinder.measure.agents import Agent
 
 
 def evaluate(
@@ -42,9 +42,9 @@ def evaluate(
     as_json: JsonFlag = False,
 ) -> None:
     """Play a trained agent against a baseline or another run."""
-    from rejoinder.evaluate.match import play_match
-    from rejoinder.evaluate.search import searching
-    from rejoinder.metrics import plain_result
+    from rejoinder.measure.match import play_match
+    from rejoinder.measure.metrics import plain_result
+    from rejoinder.measure.search import searching
 
     output = Output(as_json)
     opened = open_run(run, output)
@@ -82,7 +82,7 @@ def _thinking(samples: int) -> str:
 
 
 def find_opponent(name: str, opened: OpenRun, argmax: bool, output: Output) -> Agent:
-    from rejoinder.evaluate.agents import opponents
+    from rejoinder.measure.agents import opponents
 
     config = opened.run.config
     known = opponents(config.load_game())

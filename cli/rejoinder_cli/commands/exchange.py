@@ -13,8 +13,8 @@ from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import RunArgument
 
 if TYPE_CHECKING:
-    from rejoinder.checkpoints import Checkpoint
-    from rejoinder.config import RunConfig
+    from rejoinder.run.checkpoints import Checkpoint
+    from rejoinder.run.config import RunConfig
 
 Format = Literal["paper", "json", "csv", "parquet"]
 
@@ -39,9 +39,9 @@ def export(
     as_json: JsonFlag = False,
 ) -> None:
     """Write the policy of a run into a file."""
-    from rejoinder.checkpoints import digest
     from rejoinder.files import write_atomically
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.checkpoints import digest
+    from rejoinder.run.rundir import RunDir
 
     output = Output(as_json)
     opened = RunDir.open(run)
@@ -67,8 +67,8 @@ def export(
 
 
 def _content(config: RunConfig, checkpoint: Checkpoint, form: Format) -> Iterator[bytes]:
-    from rejoinder import exports, paper
-    from rejoinder.infosets import Policy
+    from rejoinder.interop import exports, paper
+    from rejoinder.measure.infosets import Policy
 
     if form == "paper":
         return iter([paper.write(config, checkpoint.rows)])
@@ -84,9 +84,9 @@ def import_(
     as_json: JsonFlag = False,
 ) -> None:
     """Make a run that starts from a checkpoint in the paper's format."""
-    from rejoinder.config import make_config
-    from rejoinder.rundir import RunDir, is_run
-    from rejoinder.starts import begin, read_start
+    from rejoinder.run.config import make_config
+    from rejoinder.run.rundir import RunDir, is_run
+    from rejoinder.run.starts import begin, read_start
 
     output = Output(as_json)
     if is_run(file):

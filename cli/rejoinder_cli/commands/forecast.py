@@ -28,8 +28,8 @@ def forecast(
     as_json: JsonFlag = False,
 ) -> None:
     """Forecast when a run reaches a target, with its error and a backtest."""
-    from rejoinder.rundir import RunDir
-    from rejoinder.targets import MER, Target, tell
+    from rejoinder.measure.targets import MER, Target, tell
+    from rejoinder.run.rundir import RunDir
 
     output = Output(as_json)
     targets = [] if mer is None else [Target.of("--mer", MER, mer)]

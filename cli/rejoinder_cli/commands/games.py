@@ -9,8 +9,8 @@ def games(as_json: JsonFlag = False) -> None:
     """List the games, their configurations and abstractions, and the shipped configs."""
     from rich.table import Table
 
-    from rejoinder.config import shipped_configs
     from rejoinder.games import GAMES
+    from rejoinder.run.config import shipped_configs
 
     output = Output(as_json)
     table = Table("game", "title", "players", "configurations", "abstractions")

@@ -55,7 +55,7 @@ def learner(
     as_json: JsonFlag = False,
 ) -> None:
     """Start a run, or go on with it if it is there: safe to be restarted at any time."""
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.rundir import RunDir
     from rejoinder_cli.live import live_status
 
     if redis is None:

@@ -13,9 +13,9 @@ from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import RunArgument, SearchOption, open_run
 
 if TYPE_CHECKING:
-    from rejoinder.evaluate.agents import Agent
-    from rejoinder.evaluate.search import Thought
     from rejoinder.games.session import Session
+    from rejoinder.measure.agents import Agent
+    from rejoinder.measure.search import Thought
 
 KEYS = "A number plays that move · p: what the agent would do · ?: rules · q: quit"
 
@@ -38,8 +38,8 @@ def play(
     if sys.stderr.isatty():
         typer.echo("loading kernels (compiled once per machine)…", err=True)
 
-    from rejoinder import rng
     from rejoinder.games.session import Session
+    from rejoinder.kernel import rng
 
     config = opened.run.config
     seed = secrets.randbelow(2**32) if seed is None else seed
@@ -131,7 +131,7 @@ class _Table:
     def _show_policy(self, agent: Agent) -> None:
         from rich.table import Table
 
-        from rejoinder.evaluate.search import Searcher
+        from rejoinder.measure.search import Searcher
 
         if isinstance(agent, Searcher):
             self._show_thought(agent.advise(self._session.states))
@@ -160,7 +160,7 @@ def _rehearse(session: Session, agent: Agent, choices: Any) -> None:
 
     Compiling takes seconds, in which an unanswered person would go on typing.
     """
-    from rejoinder.evaluate.search import Searcher
+    from rejoinder.measure.search import Searcher
 
     session, choices = session.copy(), choices.copy()
     if isinstance(agent, Searcher):

@@ -25,7 +25,7 @@ def solve(
 ) -> None:
     """Solve a small game and measure how exploitable the answer is."""
     from rejoinder.games import find_game
-    from rejoinder.solve import solve as run_solver
+    from rejoinder.measure.solve import solve as run_solver
 
     output = Output(as_json)
     game, configuration = find_game(name)

@@ -15,7 +15,7 @@ from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import OptionalRunArgument, RunArgument
 
 if TYPE_CHECKING:
-    from rejoinder.bus import Bus
+    from rejoinder.transport.bus import Bus
 
 _LOOK = 0.5
 
@@ -29,8 +29,8 @@ def status(
     as_json: JsonFlag = False,
 ) -> None:
     """Show how far a run is, how fast, how good, and with which workers."""
-    from rejoinder.rundir import RunDir
-    from rejoinder.targets import Target
+    from rejoinder.measure.targets import Target
+    from rejoinder.run.rundir import RunDir
     from rejoinder_cli.live import live_status, panel
 
     output = Output(as_json)
@@ -79,9 +79,9 @@ def workers(
 
 def buses(run: Path | None, redis: str | None) -> list[Bus]:
     """The run's place on its server, or those of all runs on a server."""
-    from rejoinder.bus import Bus, runs
-    from rejoinder.bus.connection import BusError, connect
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.rundir import RunDir
+    from rejoinder.transport.bus import Bus, runs
+    from rejoinder.transport.connection import BusError, connect
 
     if run is None:
         if redis is None:

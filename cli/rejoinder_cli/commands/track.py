@@ -22,7 +22,7 @@ def track(
     as_json: JsonFlag = False,
 ) -> None:
     """Hand the evaluations of a run, by game index, to an experiment tracker; each of them once."""
-    from rejoinder.rundir import TRACKING, RunDir
+    from rejoinder.run.rundir import TRACKING, RunDir
     from rejoinder_cli import tracking
 
     output = Output(as_json)

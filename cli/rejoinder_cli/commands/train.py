@@ -38,8 +38,8 @@ from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import open_run
 
 if TYPE_CHECKING:
-    from rejoinder.rundir import RunDir
-    from rejoinder.targets import Target
+    from rejoinder.measure.targets import Target
+    from rejoinder.run.rundir import RunDir
     from rejoinder.telemetry import Exposure
     from rejoinder_learner.sequential import TrainResult
     from rejoinder_learner.telemetry import LearnerMetrics
@@ -80,7 +80,7 @@ def train(
     as_json: JsonFlag = False,
 ) -> None:
     """Train an agent and leave a run directory."""
-    from rejoinder.targets import Target
+    from rejoinder.measure.targets import Target
 
     output = Output(as_json)
     if mode == "sequential" and workers:
@@ -164,7 +164,7 @@ def train_with_workers(
     **how: Any,
 ) -> TrainResult:
     """The learner in this process, workers as children, on the given server or one of its own."""
-    from rejoinder.bus.connection import shown
+    from rejoinder.transport.connection import shown
     from rejoinder_cli.live import live_status
     from rejoinder_cli.supervise import Household
 
@@ -196,8 +196,8 @@ def serve_learner(
     telemetry: LearnerMetrics | None = None,
 ) -> TrainResult:
     """The learner of a run, on a server."""
-    from rejoinder.bus import Bus
-    from rejoinder.bus.connection import connect, shown
+    from rejoinder.transport.bus import Bus
+    from rejoinder.transport.connection import connect, shown
     from rejoinder_learner.main import LearnerService
 
     service = LearnerService(
@@ -241,8 +241,8 @@ def prepare(
     overwrite: bool,
 ) -> RunDir:
     """The run directory to train in; what is already there is never lost by accident."""
-    from rejoinder.rundir import RunDir, is_run, remove_run
-    from rejoinder.starts import begin, read_start
+    from rejoinder.run.rundir import RunDir, is_run, remove_run
+    from rejoinder.run.starts import begin, read_start
 
     path, config, rows = planned.path, planned.config, None
     if resume and overwrite:

@@ -58,9 +58,9 @@ def up(
     as_json: JsonFlag = False,
 ) -> None:
     """Start server, learner, workers and gateway, keep them alive, and let more workers join."""
-    from rejoinder.bus.connection import shown
-    from rejoinder.rundir import TARGETS, RunDir
+    from rejoinder.run.rundir import TARGETS, RunDir
     from rejoinder.telemetry import forget_targets
+    from rejoinder.transport.connection import shown
     from rejoinder_cli.live import live_status
     from rejoinder_cli.prometheus import LAST_SCRAPE, PORT, find_prometheus, prometheus_command
     from rejoinder_cli.supervise import HOPELESS, Household

@@ -25,7 +25,7 @@ def verify(
     as_json: JsonFlag = False,
 ) -> None:
     """Check a run's ledger and checkpoints, and play part of its games again."""
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.rundir import RunDir
     from rejoinder_learner.verify import choose, read, recompute
 
     output = Output(as_json)

@@ -46,8 +46,8 @@ def warm(
     Set NUMBA_CPU_NAME=generic for kernels that run on every machine of this architecture, and
     REJOINDER_CACHE_DIR for where they are kept; both also where the kernels are used.
     """
-    from rejoinder.config import shipped_configs
-    from rejoinder.jit import CACHE_DIR
+    from rejoinder.kernel.jit import CACHE_DIR
+    from rejoinder.run.config import shipped_configs
 
     output = Output(as_json)
     began = time.perf_counter()
@@ -67,8 +67,8 @@ def warm(
 
 def _train_a_little(source: str, output: Output) -> None:
     """A run with a worker, whose deltas the learner checks and folds; then it is gone on with."""
-    from rejoinder.config import load_config
-    from rejoinder.rundir import RunDir
+    from rejoinder.run.config import load_config
+    from rejoinder.run.rundir import RunDir
     from rejoinder_learner.sequential import train
 
     config = load_config(source).model_copy(update=_LITTLE)

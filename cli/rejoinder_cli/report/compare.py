@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 
-from rejoinder.evaluate.match import MatchResult, play_match
+from rejoinder.measure.match import MatchResult, play_match
 from rejoinder_cli.output import Output
 from rejoinder_cli.report.subject import Subject
 from rejoinder_cli.report.work import Tell, Work

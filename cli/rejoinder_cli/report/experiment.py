@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rejoinder.config import RunConfig, load_config
+from rejoinder.run.config import RunConfig, load_config
 
 PAPER = "paper"  # the config of the experiment
 PAPER_GAMES = 1_000

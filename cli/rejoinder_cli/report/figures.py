@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from rejoinder.evaluate.agents import opponents
-from rejoinder.evaluate.match import MatchResult
-from rejoinder.forecast import COVERAGE, ForecastError, fan, mer_series
-from rejoinder.metrics import QUANTILES
+from rejoinder.measure.agents import opponents
+from rejoinder.measure.forecast import COVERAGE, ForecastError, fan, mer_series
+from rejoinder.measure.match import MatchResult
+from rejoinder.measure.metrics import QUANTILES
 from rejoinder_cli.report.chart import Chart, Line
 from rejoinder_cli.report.subject import ALTERNATING, STARTS, Subject
 

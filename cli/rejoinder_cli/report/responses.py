@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from rejoinder.evaluate.analytics import Analysis, PhaseFigures
-from rejoinder.evaluate.phases import OUTCOMES
+from rejoinder.measure.analytics import Analysis, PhaseFigures
+from rejoinder.measure.phases import OUTCOMES
 from rejoinder_cli.report.markup import section, table
 from rejoinder_cli.report.picture import to_png, to_svg
 from rejoinder_cli.report.subject import Subject

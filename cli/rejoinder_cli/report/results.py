@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from rejoinder.evaluate.agents import opponents
-from rejoinder.evaluate.match import MatchResult
+from rejoinder.measure.agents import opponents
+from rejoinder.measure.match import MatchResult
 from rejoinder_cli.report.claims import Judgement
 from rejoinder_cli.report.markup import table
 from rejoinder_cli.report.subject import ALTERNATING, FIRST, Subject

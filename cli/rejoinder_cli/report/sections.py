@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rejoinder.evaluate.agents import opponents
-from rejoinder.forecast import (
+from rejoinder.measure.agents import opponents
+from rejoinder.measure.forecast import (
     COVERAGE,
     FEWEST,
     ForecastError,

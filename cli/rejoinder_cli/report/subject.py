@@ -15,12 +15,9 @@ from pathlib import Path
 from time import strptime
 from typing import Any
 
-from rejoinder.cfr.rollout import policies
-from rejoinder.cfr.table import Table, table_of
-from rejoinder.checkpoints import DamagedError
-from rejoinder.config import RunConfig
-from rejoinder.evaluate.agents import Agent, opponents, trained_agent
-from rejoinder.evaluate.analytics import (
+from rejoinder.games.contract import CONCRETE
+from rejoinder.measure.agents import Agent, opponents, trained_agent
+from rejoinder.measure.analytics import (
     ATTACK_GAMES,
     GAMES,
     SAMPLES,
@@ -29,10 +26,13 @@ from rejoinder.evaluate.analytics import (
     analyse,
     steps,
 )
-from rejoinder.evaluate.match import MatchResult, Starts, play_match
-from rejoinder.evaluate.respond import dear, thinking_bound
-from rejoinder.games.contract import CONCRETE
-from rejoinder.metrics import evaluation_seed, target_policy
+from rejoinder.measure.match import MatchResult, Starts, play_match
+from rejoinder.measure.metrics import evaluation_seed, target_policy
+from rejoinder.measure.respond import dear, thinking_bound
+from rejoinder.methods.tabular.rollout import policies
+from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.run.checkpoints import DamagedError
+from rejoinder.run.config import RunConfig
 from rejoinder_cli.output import Output
 from rejoinder_cli.report.experiment import is_experiment
 from rejoinder_cli.report.work import Tell, Work
@@ -234,7 +234,7 @@ def _plan_exploitability(
 
 def _exact(subject: Subject, tables: dict[int, Table]) -> None:
     """In the real game, and as the agent's abstraction shows it."""
-    from rejoinder.evaluate.exploit import both_exploitabilities
+    from rejoinder.measure.exploit import both_exploitabilities
 
     config = subject.config
     game, abstraction = config.load_game(), config.load_abstraction()

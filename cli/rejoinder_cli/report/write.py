@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rejoinder.files import write_atomically
-from rejoinder.rundir import FIGURES, REPORT
+from rejoinder.run.rundir import FIGURES, REPORT
 from rejoinder_cli.output import Output
 from rejoinder_cli.report.compare import check_comparable, head_to_head
 from rejoinder_cli.report.page import page

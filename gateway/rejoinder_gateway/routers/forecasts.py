@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from rejoinder.targets import MER, Target, measured_against
+from rejoinder.measure.targets import MER, Target, measured_against
 from rejoinder_gateway.context import Here, TheRun
 from rejoinder_gateway.library import Run
 from rejoinder_gateway.problems import Problem

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from rejoinder import exports
-from rejoinder.infosets import Infoset
+from rejoinder.interop import exports
+from rejoinder.measure.infosets import Infoset
 from rejoinder_gateway.context import Here, Stream, TheRun, context
 from rejoinder_gateway.lookup import look_up
 from rejoinder_gateway.problems import Problem

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 from sqlalchemy import Select, select, tuple_
 
-from rejoinder.exports import MEDIA_TYPES, csv_header, csv_lines, json_items
+from rejoinder.interop.exports import MEDIA_TYPES, csv_header, csv_lines, json_items
 from rejoinder_gateway.context import Admin, Here
 from rejoinder_gateway.schemas import Result, Results
 from rejoinder_gateway.store import GameRow, Store

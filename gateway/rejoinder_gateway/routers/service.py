@@ -7,9 +7,9 @@ from importlib import metadata
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from rejoinder.evaluate.agents import opponents
 from rejoinder.games import GAMES, game_names
 from rejoinder.games.base import Game
+from rejoinder.measure.agents import opponents
 from rejoinder_gateway.catalogue import full_name
 from rejoinder_gateway.context import Here
 from rejoinder_gateway.examples import CATALOGUE_ENTRY

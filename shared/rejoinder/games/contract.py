@@ -23,8 +23,8 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from rejoinder.jit import lowest_bit, popcount, rule
-from rejoinder.rng import below
+from rejoinder.kernel.jit import lowest_bit, popcount, rule
+from rejoinder.kernel.rng import below
 
 CHANCE = -1  # current_player: a random event is due
 OVER = -2  # current_player: the game has ended

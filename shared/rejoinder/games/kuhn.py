@@ -20,8 +20,8 @@ from rejoinder.games.poker import (
     observed,
     seat_of,
 )
-from rejoinder.jit import rule
-from rejoinder.rng import below
+from rejoinder.kernel.jit import rule
+from rejoinder.kernel.rng import below
 
 STATE = np.dtype(
     [

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from rejoinder.games import queries
 from rejoinder.games.base import States
 from rejoinder.games.contract import CHANCE, HIDDEN, OVER
-from rejoinder.jit import rule
+from rejoinder.kernel.jit import rule
 
 NO_CARD = -1
 _MOST_CARDS = 16

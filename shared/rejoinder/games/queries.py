@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rejoinder.games import contract
-from rejoinder.jit import copy_record, kernel
+from rejoinder.kernel.jit import copy_record, kernel
 
 
 @kernel

@@ -20,10 +20,10 @@ from typing import Any, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from rejoinder import rng
 from rejoinder.games import GAMES, find_game, queries
 from rejoinder.games.base import Abstraction, Game, JsonDict, Rules, States
 from rejoinder.games.contract import CHANCE, CONCRETE, HIDDEN, OVER
+from rejoinder.kernel import rng
 
 _MAX_OUTCOMES = 64
 

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 
-from rejoinder.config import make_config
 from rejoinder.games import GAMES, queries
 from rejoinder.games.base import Game, Rules
 from rejoinder.games.contract import CHANCE, CONCRETE, HIDDEN, OVER
 from rejoinder.interop.observations import Observer
+from rejoinder.run.config import make_config
 
 CHANCE_DECIDES = -1  # for first_player
 

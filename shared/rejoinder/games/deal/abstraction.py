@@ -60,7 +60,7 @@ from rejoinder.games.deal.response import (
     times_counted,
     valid_responses,
 )
-from rejoinder.jit import kernel, rule
+from rejoinder.kernel.jit import kernel, rule
 
 INTENT = 1
 PROGRESS = 2

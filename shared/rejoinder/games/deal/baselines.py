@@ -15,7 +15,7 @@ from rejoinder.games.deal.cards import (
     COMPLETE_PROPERTY_SET,
     GIVE_OPPONENT_PROPERTY,
 )
-from rejoinder.jit import rule
+from rejoinder.kernel.jit import rule
 
 AGGRESSIVENESS = 0.5
 TEMPERATURE = 2.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.jit import rule
+from rejoinder.kernel.jit import rule
 
 COLOURS = ("brown", "green", "pink")
 SET_SIZE = np.array([2, 3, 3], np.int8)  # properties of a colour that make a complete set

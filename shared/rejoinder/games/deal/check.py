@@ -28,7 +28,7 @@ from rejoinder.games.deal.cards import (
 from rejoinder.games.deal.engine import NOBODY
 from rejoinder.games.deal.response import times_counted
 from rejoinder.games.deal.rules import DealRules, template
-from rejoinder.jit import plain
+from rejoinder.kernel.jit import plain
 
 _RULES = ("sets_needed", "hand_size", "draw", "streak", "turn_cap", "response")
 _PILES = ("hand", "bank", "properties", "deck", "discard")

@@ -33,8 +33,8 @@ from rejoinder.games.deal.response import (
     times_counted,
     valid_responses,
 )
-from rejoinder.jit import rule
-from rejoinder.rng import below, mix
+from rejoinder.kernel.jit import rule
+from rejoinder.kernel.rng import below, mix
 
 STATE = np.dtype(
     [

@@ -24,8 +24,8 @@ from rejoinder.games.deal.cards import (
     given_kind,
 )
 from rejoinder.games.deal.response import times_counted
-from rejoinder.jit import rule
-from rejoinder.rng import below
+from rejoinder.kernel.jit import rule
+from rejoinder.kernel.rng import below
 
 RESPONSES = Responses(kind=np.zeros(MOVES, np.int8))
 RESPONSES.kind[JUST_SAY_NO] = REFUSES

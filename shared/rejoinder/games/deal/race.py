@@ -46,7 +46,7 @@ from rejoinder.games.deal.response import (
     response_amount,
     valid_responses,
 )
-from rejoinder.jit import kernel, rule
+from rejoinder.kernel.jit import kernel, rule
 
 RACE = 3
 

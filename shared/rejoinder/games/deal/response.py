@@ -28,7 +28,7 @@ from rejoinder.games.deal.cards import (
     YIELD,
     rent_for,
 )
-from rejoinder.jit import rule
+from rejoinder.kernel.jit import rule
 
 # Definitions of what a card given counts, and what the rules call them.
 PLAIN, ORDERED = 0, 1

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from rejoinder.config import LATER
 from rejoinder.games.base import Rules, States
 from rejoinder.games.deal.cards import (
     CASH,
@@ -20,6 +19,7 @@ from rejoinder.games.deal.cards import (
 )
 from rejoinder.games.deal.engine import STATE
 from rejoinder.games.deal.response import DEFINITIONS
+from rejoinder.run.config import LATER
 
 # Piles are counted in signed bytes, and a bank may hold every copy of a kind.
 Copies = Annotated[int, Field(ge=0, le=100)]

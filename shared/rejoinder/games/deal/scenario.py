@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rejoinder import rng
 from rejoinder.games.deal import GAME
 from rejoinder.games.deal.cards import KIND_NAMES, KINDS, MONEY_KINDS, SET_SIZE
 from rejoinder.games.deal.engine import NOBODY
 from rejoinder.games.deal.rules import DealRules, template
 from rejoinder.games.session import Session
+from rejoinder.kernel import rng
 
 Cards: TypeAlias = Iterable[str]
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

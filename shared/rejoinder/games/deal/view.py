@@ -19,7 +19,7 @@ from rejoinder.games.deal.cards import (
     given_kind,
 )
 from rejoinder.games.deal.response import DEFINITIONS, times_counted
-from rejoinder.jit import plain
+from rejoinder.kernel.jit import plain
 
 
 class _Frozen(BaseModel):

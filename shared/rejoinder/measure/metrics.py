@@ -1,0 +1,98 @@
+"""What is reported about a run at a game index: the table's statistics and the win rates.
+
+Measuring reads the table and draws from streams of its own, so it never influences the learner;
+the figures are a function of (run config, learner's state, game index).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+
+from rejoinder.games.base import Abstraction
+from rejoinder.measure.agents import opponents, trained_agent
+from rejoinder.measure.match import MatchResult, play_match
+from rejoinder.methods.tabular.policy import AVERAGE
+from rejoinder.methods.tabular.rollout import largest_mean_regrets, max_expected_regret
+from rejoinder.methods.tabular.table import Table
+from rejoinder.run.config import RunConfig
+
+TARGET_PLAYER = 0  # the seat that the paper reports on
+QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
+
+
+def table_statistics(rows: Any, abstraction: Abstraction) -> dict[str, Any]:
+    """MER, infosets, how their regrets and updates spread, the median policy of each action."""
+    return {
+        "mer": max_expected_regret(rows),
+        "infosets": len(rows),
+        "regret": _quantiles(largest_mean_regrets(rows)),
+        "updates": _quantiles(rows["updates"]),
+        "policy": _median_policy(rows, abstraction.actions),
+    }
+
+
+def _quantiles(values: Any) -> dict[str, float]:
+    return {
+        name: float(np.quantile(values, q)) if len(values) else 0.0 for name, q in QUANTILES.items()
+    }
+
+
+def _median_policy(rows: Any, actions: tuple[str, ...]) -> dict[str, float]:
+    """By action, over the infosets where it is a choice; actions never met are left out."""
+    medians = {}
+    choice = rows["legal"] & (rows["legal"] - np.uint64(1)) != 0
+    for a, name in enumerate(actions):
+        available = choice & ((rows["legal"] >> np.uint64(a)) & np.uint64(1) == 1)
+        if available.any():
+            medians[name] = float(np.median(rows["policy"][available, AVERAGE, a]))
+    return medians
+
+
+def target_policy(rows: Any, abstraction: Abstraction) -> dict[str, float]:
+    """The paper's Figure 5: by action, the median over the target player's infosets in which it has
+    nonzero probability; actions that have none anywhere are left out."""
+    seats = np.array([abstraction.describe(int(key))["player"] for key in rows["key"]], int)
+    average = rows["policy"][seats == TARGET_PLAYER, AVERAGE]
+    return {
+        name: float(np.median(average[average[:, a] > 0, a]))
+        for a, name in enumerate(abstraction.actions)
+        if (average[:, a] > 0).any()
+    }
+
+
+def win_rates(config: RunConfig, games: int, policy: Table) -> dict[str, dict[str, Any]]:
+    """Against each baseline, by the seed and the game index alone."""
+    game = config.load_game()
+    agent = trained_agent("trained", config.load_abstraction(), policy, argmax=False)
+    template = game.template(config.rules)
+    seed = evaluation_seed(config.seed, games)
+    return {
+        name: plain_result(
+            play_match(game, template, agent, opponent, games=config.eval_games, seed=seed)
+        )
+        for name, opponent in opponents(game).items()
+    }
+
+
+def evaluation_seed(seed: int, games: int) -> int:
+    """Evaluations of one run draw from streams that have nothing in common."""
+    scattered = hashlib.sha256(f"evaluation {seed} {games}".encode()).digest()
+    return int.from_bytes(scattered[:8], "little")
+
+
+def plain_result(result: MatchResult) -> dict[str, Any]:
+    """A match result as JSON has it; one pair of games tells nothing of the error."""
+    several = math.isfinite(result.utility_error)
+    return {
+        "win_rate": result.win_rate,
+        "low": result.low,
+        "high": result.high,
+        "draw_rate": result.draws / result.games,
+        "mean_utility": result.mean_utility,
+        **({"utility_error": result.utility_error} if several else {}),
+        "games": result.games,
+    }

@@ -1,0 +1,37 @@
+"""Having a player's kernels at hand before the clock runs: compiled, or loaded from the cache."""
+
+from __future__ import annotations
+
+from rejoinder.games.base import Game
+from rejoinder.games.contract import CONCRETE
+from rejoinder.measure.agents import Agent, trained_agent
+from rejoinder.measure.metrics import win_rates
+from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.tabular.table import new_table
+from rejoinder.run.config import RunConfig
+
+
+def warm_up_player(config: RunConfig) -> None:
+    """Play a game and a match that leave no trace."""
+    quick = config.model_copy(update={"rollouts": 1, "eval_games": 2})
+    policy = new_table(policy_dtype(len(config.load_abstraction().actions)), 1)
+    if config.eval_every:
+        win_rates(quick, 0, policy)
+    Actor(quick).play(0, policy)
+
+
+def untrained_agents(game: Game) -> list[Agent]:
+    """One for each number of actions that a policy may have: code is compiled for each anew.
+
+    Policies of concrete moves are left out where there is an abstraction: hardly a run has one.
+    """
+    widths = {
+        len(abstraction.actions): abstraction
+        for abstraction in game.abstractions
+        if abstraction.number != CONCRETE or len(game.abstractions) == 1
+    }
+    return [
+        trained_agent("untrained", abstraction, new_table(policy_dtype(width), 1), argmax=False)
+        for width, abstraction in widths.items()
+    ]

@@ -1,0 +1,326 @@
+"""The whole game in sequence form: what exact solvers and best responses work on.
+
+Walking the tree once is enough. A player's *sequence* is his own moves on a path; under perfect
+recall an infoset has one parent sequence, so a strategy is a product along it, and a terminal node
+is nothing but one sequence a player, a chance probability and a utility. A pass of CFR is then one
+sparse product over the terminals and one sweep over the infosets, several times less work than
+walking nodes (von Stengel, 1996; that CFR needs no more is plain from its definition).
+
+Two abstractions meet here. `play` says which actions the players of this tree have and what they
+remember: with none, the real game and everything they saw; with an abstraction, its actions and the
+history of its infoset keys. `policy` says by which keys and actions a strategy is looked up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rejoinder.games.base import Abstraction, Game, Rules
+from rejoinder.games.contract import (
+    CHANCE,
+    CONCRETE,
+    OVER,
+    apply,
+    chance_outcomes,
+    current_player,
+    infoset_key,
+    legal_actions,
+    observed,
+    resolve,
+    start,
+    utility,
+)
+from rejoinder.kernel.jit import copy_record, kernel, lowest_bit, popcount, rule
+from rejoinder.kernel.rng import mix
+from rejoinder.methods.tabular.table import find_or_add, new_table
+
+_MAX_OUTCOMES = 64
+_MAX_CHANCE_EVENTS = 256
+_FORGETFUL = -1  # returned by the walk: an infoset was reached by two sequences of its owner
+_TOO_DEEP = -2
+_SEES_MORE = -3  # the policy would tell histories apart that a player of the tree cannot
+
+INFOSET = np.dtype(
+    [
+        ("key", "<u8"),  # what its owner remembers, hashed
+        ("policy_key", "<u8"),  # where a strategy is looked up
+        ("player", "<i4"),
+        ("parent", "<i4"),  # the owner's sequence that leads here
+        ("first", "<i4"),  # its actions extend it to sequences first, first + 1, …
+        ("actions", "<i4"),  # how many
+        ("slot", "<i4"),  # of its first action in arrays of strategy parameters
+        ("owns_slots", "?"),  # whether it is the first infoset with this slot
+    ],
+    align=True,
+)
+
+
+class Form(NamedTuple):
+    """The arrays, as compiled code takes them. Sequences 0..players-1 are the empty ones."""
+
+    infosets: Any  # INFOSET[I], parents before children
+    terminals: Any  # int32[T, players]: a sequence for each player
+    utilities: Any  # float64[T, players], times the probability of chance
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A game in sequence form."""
+
+    game: Game
+    rules: Rules
+    play: Abstraction
+    policy: Abstraction
+    form: Form
+    moves: Any  # int32[S]: the action, in terms of `play`, that a sequence ends with
+    stands_for: Any  # uint64[S]: mask of the actions of `policy` that mean that move
+    positions: Any  # game.dtype[I]: a state of each infoset
+    slots: int  # strategy parameters: infosets with one policy key share them
+    nodes: int  # of the tree that was walked
+
+    @property
+    def sequences(self) -> int:
+        return len(self.moves)
+
+
+def build_tree(
+    game: Game,
+    rules: Rules,
+    play: Abstraction | None = None,
+    policy: Abstraction | None = None,
+) -> Tree:
+    """Enumerate the game (only sensible for those listed as enumerable)."""
+    play = play or game.abstractions[CONCRETE]
+    policy = policy or play
+    depth = game.max_decisions(rules) + _MAX_CHANCE_EVENTS
+    walk_arrays = (
+        game.template(rules),
+        np.zeros(depth, game.dtype),
+        np.zeros(depth, _frame_dtype(game.players)),
+        game.players,
+        game.starts,
+        play.number,
+        policy.number,
+    )
+    empty_form = Form(
+        np.zeros(1, INFOSET),
+        np.zeros((0, game.players), np.int32),
+        np.zeros((0, game.players)),
+    )
+    nowhere = (np.zeros(0, np.int32), np.zeros(0, np.uint64), np.zeros(0, game.dtype))
+    counts = np.zeros(4, np.int64)
+    _walk(*walk_arrays, new_table(INFOSET, 1), empty_form, *nowhere, counts, True)
+    nodes, terminals, decisions, edges = (int(n) for n in counts)
+
+    infosets = new_table(INFOSET, decisions)
+    form = Form(
+        infosets.rows,
+        np.zeros((terminals, game.players), np.int32),
+        np.zeros((terminals, game.players)),
+    )
+    moves = np.zeros(game.players + edges, np.int32)
+    stands_for = np.zeros(game.players + edges, np.uint64)
+    positions = np.zeros(decisions, game.dtype)  # untouched pages take no memory
+    status = _walk(*walk_arrays, infosets, form, moves, stands_for, positions, counts, False)
+    if status == _FORGETFUL:
+        raise ValueError(f"{game.name}: what a player observes does not amount to perfect recall")
+    if status == _TOO_DEEP:
+        raise ValueError(f"{game.name}: a game is longer than its max_decisions says")
+    if status == _SEES_MORE:
+        raise ValueError(
+            f"{game.name}: a player who sees {play.name} cannot follow a policy for {policy.name}"
+        )
+    used = infosets.rows[: infosets.size[0]].copy()
+    sequences = game.players + int(used["actions"].sum())
+    slots = _assign_slots(used, "key" if policy.number == CONCRETE else "policy_key")
+    return Tree(
+        game=game,
+        rules=rules,
+        play=play,
+        policy=policy,
+        form=_merge_terminals(Form(used, form.terminals, form.utilities)),
+        moves=moves[:sequences].copy(),
+        stands_for=stands_for[:sequences].copy(),
+        positions=positions[: len(used)].copy(),
+        slots=slots,
+        nodes=nodes,
+    )
+
+
+def _frame_dtype(players: int) -> np.dtype[Any]:
+    """One node on the current path."""
+    return np.dtype(
+        [
+            ("mover", "<i8"),
+            ("untried", "<u8"),  # mask of actions or outcomes still to be walked
+            ("next", "<i8"),  # decisions: the sequence of the next untried action
+            ("identity", "<u8"),  # decisions: the mover's infoset
+            ("reach", "<f8"),  # probability of chance up to here
+            ("sequence", "<i4", (players,)),
+            ("memory", "<u8", (players,)),  # hash of what each player remembers
+            ("chance", "<f8", (_MAX_OUTCOMES,)),
+        ],
+        align=True,
+    )
+
+
+@kernel
+def _walk(
+    template: Any,
+    states: Any,
+    frames: Any,
+    players: Any,
+    starts: Any,
+    play: Any,
+    policy: Any,
+    infosets: Any,
+    form: Any,
+    moves: Any,
+    stands_for: Any,
+    positions: Any,
+    counts: Any,  # nodes, terminals, decision nodes, decision edges
+    counting: Any,  # only count
+) -> Any:
+    counts[:] = 0
+    sequences = players
+    for first in range(starts):
+        copy_record(states[0], template[0])
+        start(states[0], first)
+        frames[0].reach = 1.0 / starts
+        for p in range(players):
+            frames[0].sequence[p] = p
+            frames[0].memory[p] = mix(np.uint64(first + 1))  # who starts is public
+        depth = 0
+        arrived = True
+        while depth >= 0:
+            state, frame = states[depth], frames[depth]
+            if arrived:
+                mover = current_player(state)
+                frame.mover = mover
+                frame.untried = np.uint64(0)
+                counts[0] += 1
+                if mover == OVER:
+                    if not counting:
+                        for p in range(players):
+                            form.terminals[counts[1], p] = frame.sequence[p]
+                            form.utilities[counts[1], p] = frame.reach * utility(state, p)
+                    counts[1] += 1
+                elif mover == CHANCE:
+                    n = chance_outcomes(state, frame.chance)
+                    for k in range(n):
+                        if frame.chance[k] > 0.0:
+                            frame.untried |= np.uint64(1) << np.uint64(k)
+                else:
+                    legal = legal_actions(state, play)
+                    frame.untried = legal
+                    counts[2] += 1
+                    counts[3] += popcount(legal)
+                    key = infoset_key(state, play)
+                    frame.identity = mix(frame.memory[mover] ^ key)
+                    if not counting:
+                        size = infosets.size[0]
+                        infoset = infosets.rows[find_or_add(infosets, frame.identity)]
+                        if infosets.size[0] > size:
+                            copy_record(positions[size], state)
+                            infoset.player = mover
+                            infoset.parent = frame.sequence[mover]
+                            infoset.first = sequences
+                            infoset.actions = popcount(legal)
+                            infoset.policy_key = infoset_key(state, policy)
+                            _name_sequences(
+                                state, legal, play, policy, moves, stands_for, sequences
+                            )
+                            sequences += infoset.actions
+                        elif infoset.parent != frame.sequence[mover]:
+                            return _FORGETFUL
+                        elif infoset.policy_key != infoset_key(state, policy):
+                            return _SEES_MORE
+                        frame.next = infoset.first
+            if not frame.untried:
+                depth -= 1
+                arrived = False
+                continue
+            if depth + 1 == len(frames):
+                return _TOO_DEEP
+            move = lowest_bit(frame.untried)
+            frame.untried &= frame.untried - np.uint64(1)
+            _descend(states, frames, depth, move, players, play)
+            depth += 1
+            arrived = True
+    return sequences
+
+
+@rule
+def _descend(states: Any, frames: Any, depth: Any, action: Any, players: Any, play: Any) -> None:
+    """Set up the frame and state below frames[depth] after `action` (or a chance outcome)."""
+    state, frame, below = states[depth], frames[depth], frames[depth + 1]
+    mover = frame.mover
+    move = np.int64(action)
+    below.reach = frame.reach
+    for p in range(players):
+        below.sequence[p] = frame.sequence[p]
+        below.memory[p] = frame.memory[p]
+    if mover == CHANCE:
+        below.reach *= frame.chance[action]
+    else:
+        move = np.int64(resolve(state, play, action))
+        below.sequence[mover] = frame.next
+        frame.next += 1
+        below.memory[mover] = mix(frame.identity ^ np.uint64(action + 1))
+    if play == CONCRETE:
+        for p in range(players):
+            if p != mover:
+                seen = np.uint64(observed(state, move, p) + 2) | (
+                    np.uint64(mover + 2) << np.uint64(32)
+                )
+                below.memory[p] = mix(frame.memory[p] ^ seen)
+    copy_record(states[depth + 1], state)
+    apply(states[depth + 1], move)
+
+
+@rule
+def _name_sequences(
+    state: Any, legal: Any, play: Any, policy: Any, moves: Any, stands_for: Any, first: Any
+) -> None:
+    """Note what the new sequences of an infoset end with, in terms of `play` and of `policy`."""
+    s = first
+    left = legal
+    while left:
+        action = lowest_bit(left)
+        left &= left - np.uint64(1)
+        moves[s] = action
+        if play == policy:
+            stands_for[s] = np.uint64(1) << np.uint64(action)
+        else:
+            move = resolve(state, play, action)
+            options = legal_actions(state, policy)
+            while options:
+                a = lowest_bit(options)
+                options &= options - np.uint64(1)
+                if resolve(state, policy, a) == move:
+                    stands_for[s] |= np.uint64(1) << np.uint64(a)
+        s += 1
+
+
+def _assign_slots(infosets: Any, key: str) -> int:
+    """Give infosets with the same key and actions the same slots; returns how many.
+
+    A real-game strategy may use all that its player remembers; an abstract one only the policy key.
+    """
+    together = np.stack([infosets[key], infosets["actions"].astype(np.uint64)], axis=1)
+    _, example, group = np.unique(together, axis=0, return_index=True, return_inverse=True)
+    sizes = infosets["actions"][example]
+    infosets["owns_slots"][example] = True
+    infosets["slot"] = (np.cumsum(sizes) - sizes)[group.reshape(-1)]
+    return int(sizes.sum())
+
+
+def _merge_terminals(form: Form) -> Form:
+    """Add up terminals with the same sequences: no strategy can tell them apart."""
+    merged, group = np.unique(form.terminals, axis=0, return_inverse=True)
+    utilities = np.zeros((len(merged), form.utilities.shape[1]))
+    np.add.at(utilities, group.reshape(-1), form.utilities)
+    return Form(form.infosets, np.ascontiguousarray(merged), utilities)

@@ -1,0 +1,57 @@
+"""Regret matching, with the clamps that a game may ask for (paper, section 6.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rejoinder.kernel.jit import lowest_bit, popcount, rule
+
+NEGLIGIBLE = 1e-300  # a smaller sum of regrets has no finite inverse
+
+
+@rule
+def match_regrets(regret: Any, legal: Any, strategy: Any) -> None:
+    """In proportion to positive regret; uniform where there is none."""
+    total = _positive(regret, legal)
+    scale = 1.0 / total if total > NEGLIGIBLE else 0.0
+    even = 0.0 if total > NEGLIGIBLE else 1.0 / popcount(legal)
+    left = legal
+    while left:
+        a = lowest_bit(left)
+        left &= left - np.uint64(1)
+        strategy[a] = max(regret[a], 0.0) * scale + even
+
+
+@rule
+def match_clamped(regret: Any, legal: Any, never: Any, passive: Any, strategy: Any) -> None:
+    """Regret matching where `never` actions get no weight and `passive` ones none while an active
+    action has positive regret. With no weight left the previous strategy stays as it is.
+    """
+    allowed = legal & ~never
+    active = allowed & ~passive
+    total = _positive(regret, active)
+    if total > 0.0:
+        allowed = active
+    else:
+        total = _positive(regret, allowed)
+        if total <= 0.0:
+            return
+    left = legal
+    while left:
+        a = lowest_bit(left)
+        left &= left - np.uint64(1)
+        weight = regret[a] if (allowed >> np.uint64(a)) & np.uint64(1) else 0.0
+        strategy[a] = max(weight, 0.0) / total
+
+
+@rule
+def _positive(regret: Any, actions: Any) -> Any:
+    total = 0.0
+    left = actions
+    while left:
+        a = lowest_bit(left)
+        left &= left - np.uint64(1)
+        total += max(regret[a], 0.0)
+    return total

@@ -1,0 +1,345 @@
+"""The paper's rollout MCCFR (section 6): play game g, and learn from it.
+
+`play_game` is the worker's half. Both players learn. At every decision each available action is
+tried in N full-game rollouts, in which the acting player follows his latest policy and the others
+their average ones; regrets are the mean utilities less their mean under the latest policy, without
+reach weighting. The move then played is ε-greedy on the latest policy. The result, the *delta*, is
+one `entry` a decision, in order: a pure function of the run config, the policy and g.
+
+With *common luck* the k-th rollouts of a decision's actions see the same cards and draw the same
+random numbers for the players' choices. Values stay what they were, but much of the luck cancels in
+their differences, which are all that regrets are.
+
+`fold` is the learner's half. It adds a delta to the table: decayed regret sums, regret matching
+with the game's clamps, the average policy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rejoinder.games.contract import (
+    OVER,
+    apply,
+    current_player,
+    infoset_key,
+    legal_actions,
+    random_action,
+    resolve,
+    resolve_chance,
+    start,
+    utility,
+)
+from rejoinder.kernel.jit import copy_record, hot, kernel, lowest_bit, popcount, rule
+from rejoinder.kernel.rng import CHOICES, DEALS, TRAINING, next_u64, open_stream, uniform
+from rejoinder.methods.tabular.policy import (
+    AVERAGE,
+    LATEST,
+    Book,
+    policy_dtype,
+    read_book,
+    sample_book,
+)
+from rejoinder.methods.tabular.regret import match_clamped
+from rejoinder.methods.tabular.table import Table, find_or_add, table_of
+
+EVERYONE = -1  # the learning seat, when all learn
+NOT_A_PLAYER = -1  # the actor, when it was chance
+
+MAX_REGRET = 1e9  # of one decision; far beyond any game's stakes, and sums of it stay finite
+
+# How past policies make the average one.
+BUFFER, UNIFORM, LINEAR = 0, 1, 2
+AVERAGING = {"buffer": BUFFER, "uniform": UNIFORM, "linear": LINEAR}
+
+
+def row_dtype(num_actions: int, kept_policies: int) -> np.dtype[Any]:
+    """An infoset as the learner knows it; only BUFFER needs more than one kept policy."""
+    return np.dtype(
+        [
+            ("key", "<u8"),
+            ("legal", "<u8"),  # mask of its actions
+            ("updates", "<i8"),
+            ("reach", "<f8"),  # sum of counterfactual reach over its visits
+            ("regret", "<f8", (num_actions,)),  # decayed sums
+            ("count", "<f8", (num_actions,)),  # decayed number of updates, for the mean regret
+            ("policy", "<f8", (2, num_actions)),  # LATEST and AVERAGE
+            ("weights", "<f8", (num_actions,)),  # sum of weighted policies (UNIFORM, LINEAR)
+            ("buffer", "<f8", (kept_policies, num_actions)),  # ring of recent policies (BUFFER)
+        ],
+        align=True,
+    )
+
+
+def entry_dtype(num_actions: int) -> np.dtype[Any]:
+    """One decision of a delta."""
+    return np.dtype(
+        [
+            ("key", "<u8"),
+            ("legal", "<u8"),
+            ("reach", "<f8"),  # probability of the other learners' moves and of chance up to here
+            ("regret", "<f8", (num_actions,)),  # of the legal actions; 0 elsewhere
+        ],
+        align=True,
+    )
+
+
+def policies(table: Table) -> Table:
+    """What workers need of the learner's table: a snapshot that later folds do not touch."""
+    n = table.size[0]
+    rows = np.empty(n, policy_dtype(table.rows.dtype["regret"].shape[0]))
+    rows["key"] = table.rows["key"][:n]
+    rows["policy"] = table.rows["policy"][:n]
+    return table_of(rows)
+
+
+@kernel
+def play_game(
+    template: Any,
+    policy: Any,
+    states: Any,  # two scratch states: the game and a rollout
+    streams: Any,  # three scratch streams: the game; a rollout's chance and choices
+    seed: Any,
+    index: Any,
+    players: Any,
+    starts: Any,  # seats that begin in turn
+    abstraction: Any,
+    rollouts: Any,
+    epsilon: Any,
+    common_luck: Any,
+    entries: Any,  # out: the delta
+) -> Any:
+    """Play training game `index`; returns the number of entries (decisions) written."""
+    open_stream(streams[0], np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
+    copy_record(states[0], template[0])
+    start(states[0], index % starts)
+    book = Book(policy, abstraction, policy, abstraction)
+    reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
+    how = (rollouts, epsilon, common_luck)
+    return _learn(states, book, book, EVERYONE, streams, how, reach, strategy, entries)
+
+
+@kernel
+def play_against(
+    template: Any,
+    book: Any,
+    opponent: Any,  # plays its average policy and does not learn
+    states: Any,
+    streams: Any,
+    seed: Any,
+    index: Any,
+    starts: Any,
+    rollouts: Any,
+    epsilon: Any,
+    common_luck: Any,
+    entries: Any,
+) -> Any:
+    """The same for one learner against a fixed opponent; he takes each seat for each start."""
+    open_stream(streams[0], np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
+    copy_record(states[0], template[0])
+    start(states[0], index % starts)
+    seat = (index // starts) % 2
+    reach, strategy = np.ones(2), np.empty(len(entries[0].regret))
+    how = (rollouts, epsilon, common_luck)
+    return _learn(states, book, opponent, seat, streams, how, reach, strategy, entries)
+
+
+@rule
+def _learn(
+    states: Any,  # states[0] is a game that has been set up
+    book: Any,  # of the learner
+    opponent: Any,  # book of the others in rollouts, and of those who do not learn
+    seat: Any,  # of the learner, or EVERYONE
+    streams: Any,
+    how: Any,  # (rollouts, epsilon, common luck)
+    reach: Any,  # scratch by player: probability of the others' moves and of chance so far
+    strategy: Any,  # scratch by action
+    entries: Any,
+) -> Any:
+    state, trial = states[0], states[1]
+    rollouts, epsilon, common_luck = how
+    rng = streams[0]
+    chance, choices = (streams[1], streams[2]) if common_luck else (rng, rng)
+    _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
+    n = 0
+    while current_player(state) != OVER:
+        player = current_player(state)
+        if seat != EVERYONE and player != seat:
+            _act(state, opponent, AVERAGE, rng)
+            _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
+            continue
+        legal = legal_actions(state, book.abstraction)
+        entry = entries[n]
+        n += 1
+        entry.key = infoset_key(state, book.abstraction)
+        entry.legal = legal
+        entry.reach = reach[player]
+        for a in range(len(entry.regret)):
+            entry.regret[a] = 0.0
+        read_book(state, book, LATEST, legal, strategy)
+        if popcount(legal) > 1:  # a forced move has no regret
+            expected = 0.0
+            shared = next_u64(rng) if common_luck else np.uint64(0)
+            left = legal
+            while left:
+                a = lowest_bit(left)
+                left &= left - np.uint64(1)
+                value = 0.0
+                move = resolve(state, book.abstraction, a)
+                for k in range(rollouts):
+                    if common_luck:
+                        open_stream(chance, shared, np.uint64(k), np.uint64(DEALS))
+                        open_stream(choices, shared, np.uint64(k), np.uint64(CHOICES))
+                    copy_record(trial, state)
+                    apply(trial, move)
+                    resolve_chance(trial, chance)
+                    _play_out(trial, book, opponent, player, chance, choices)
+                    value += utility(trial, player)
+                value /= rollouts
+                entry.regret[a] = value
+                expected += strategy[a] * value
+            left = legal
+            while left:
+                a = lowest_bit(left)
+                left &= left - np.uint64(1)
+                entry.regret[a] -= expected
+        if epsilon > 0.0 and uniform(rng) < epsilon:
+            chosen = random_action(legal, rng)
+        else:
+            chosen = sample_book(state, book, LATEST, legal, rng)
+        probability = epsilon / popcount(legal) + (1.0 - epsilon) * strategy[chosen]
+        _scale(reach, probability, player)
+        apply(state, resolve(state, book.abstraction, chosen))
+        _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
+    return n
+
+
+@rule
+def _scale(reach: Any, probability: Any, actor: Any) -> None:
+    """Multiply the reach of everyone but the actor, whose own moves do not count for him."""
+    for player in range(len(reach)):
+        if player != actor:
+            reach[player] *= probability
+
+
+@rule
+def _play_out(state: Any, book: Any, opponent: Any, player: Any, chance: Any, choices: Any) -> None:
+    """Play to the end: `player` by his latest policy, the others by the opponent's average one."""
+    mover = current_player(state)
+    while mover != OVER:
+        if mover == player:
+            _act(state, book, LATEST, choices)
+        else:
+            _act(state, opponent, AVERAGE, choices)
+        resolve_chance(state, chance)
+        mover = current_player(state)
+
+
+@hot
+def _act(state: Any, book: Any, column: Any, rng: Any) -> None:
+    legal = legal_actions(state, book.abstraction)
+    if legal & (legal - np.uint64(1)):
+        action = sample_book(state, book, column, legal, rng)
+    else:
+        action = lowest_bit(legal)
+    apply(state, resolve(state, book.abstraction, action))
+
+
+@kernel
+def fold(
+    table: Any,
+    entries: Any,
+    decay: Any,
+    averaging: Any,
+    never: Any,
+    passive: Any,
+    touched: Any,  # out: the row of each entry
+) -> None:
+    """Add deltas to the learner's table, entry by entry (see `table.with_room`)."""
+    for e in range(len(entries)):
+        entry = entries[e]
+        touched[e] = find_or_add(table, entry.key)
+        row = table.rows[touched[e]]
+        legal = entry.legal
+        if row.updates == 0:
+            row.legal = legal
+            _set_uniform(row.policy, legal)
+        row.updates += 1
+        row.reach += entry.reach
+        left = legal
+        while left:
+            a = lowest_bit(left)
+            left &= left - np.uint64(1)
+            row.regret[a] = decay * row.regret[a] + entry.regret[a]
+            row.count[a] = decay * row.count[a] + 1.0
+        match_clamped(row.regret, legal, never, passive, row.policy[LATEST])
+        _average(row, averaging)
+
+
+@rule
+def _set_uniform(policy: Any, legal: Any) -> None:
+    share = 1.0 / popcount(legal)
+    for a in range(policy.shape[1]):
+        p = share if (legal >> np.uint64(a)) & np.uint64(1) else 0.0
+        policy[LATEST, a] = p
+        policy[AVERAGE, a] = p
+
+
+@rule
+def _average(row: Any, averaging: Any) -> None:
+    """Bring the average policy up to date with the latest one."""
+    latest = row.policy[LATEST]
+    average = row.policy[AVERAGE]
+    actions = len(latest)
+    if averaging == BUFFER:
+        size = len(row.buffer)
+        place = (row.updates - 1) % size
+        filled = min(row.updates, size)
+        for a in range(actions):
+            row.buffer[place, a] = latest[a]
+        for a in range(actions):
+            total = 0.0
+            for k in range(filled):
+                total += row.buffer[k, a]
+            average[a] = total / filled
+    else:
+        weight = 1.0 if averaging == UNIFORM else np.float64(row.updates)
+        total = 0.0
+        for a in range(actions):
+            row.weights[a] += weight * latest[a]
+            total += row.weights[a]
+        for a in range(actions):
+            average[a] = row.weights[a] / total
+
+
+@kernel
+def first_flaw(entries: Any, actions: Any) -> Any:
+    """The first entry that no game can have given, or -1: for deltas that come from outside."""
+    for e in range(len(entries)):
+        entry = entries[e]
+        if entry.legal == 0 or (actions < 64 and entry.legal >> np.uint64(actions)):
+            return e
+        if not (entry.reach >= 0.0 and entry.reach <= 1.0 + 1e-9):  # NaN fails too
+            return e
+        for a in range(actions):
+            regret = entry.regret[a]
+            if not abs(regret) <= MAX_REGRET:
+                return e
+            if regret != 0.0 and not (entry.legal >> np.uint64(a)) & np.uint64(1):
+                return e
+    return -1
+
+
+def max_expected_regret(rows: Any) -> float:
+    """MER: the reach-weighted mean over infosets of the largest mean regret (section 2)."""
+    reach = rows["reach"].sum()
+    return float((largest_mean_regrets(rows) * rows["reach"]).sum() / reach) if reach > 0 else 0.0
+
+
+def largest_mean_regrets(rows: Any) -> Any:
+    """Of each infoset: the mean regret of the action that one should have played more."""
+    legal = (rows["legal"][:, None] >> np.arange(rows["regret"].shape[1], dtype=np.uint64)) & 1
+    count = np.where(rows["count"] > 0, rows["count"], 1.0)
+    return np.where(legal == 1, rows["regret"] / count, -np.inf).max(axis=1, initial=-np.inf)

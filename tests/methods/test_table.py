@@ -1,0 +1,149 @@
+"""The infoset table against a dictionary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rejoinder.kernel.jit import kernel
+from rejoinder.methods.tabular.table import (
+    EMPTY,
+    Table,
+    find,
+    find_or_add,
+    grown,
+    new_table,
+    table_of,
+)
+
+ROW = np.dtype([("key", "<u8"), ("mark", "<i8")], align=True)
+WORD = 2**64
+
+
+@kernel
+def look_up(table: Any, key: Any) -> Any:
+    return find(table, key)
+
+
+@kernel
+def enter(table: Any, key: Any) -> Any:
+    return find_or_add(table, key)
+
+
+def home(key: int, capacity: int) -> int:
+    """The slot where the search for a key begins."""
+    h = key * 0x9E3779B97F4A7C15 % WORD
+    return (h ^ h >> 32) & (capacity - 1)
+
+
+def keys_at_home_in(slot: int, capacity: int, count: int) -> list[int]:
+    found = (key for key in range(10_000) if home(key, capacity) == slot)
+    return [next(found) for _ in range(count)]
+
+
+def used(table: Table) -> Any:
+    return table.rows[: table.size[0]]
+
+
+def test_rows_are_numbered_by_first_use() -> None:
+    table = new_table(ROW, 8)
+    keys = np.array([5, 0, 5, WORD - 1, 0, 7], np.uint64)
+    assert [int(enter(table, key)) for key in keys] == [0, 1, 0, 2, 1, 3]
+    assert used(table)["key"].tolist() == [5, 0, WORD - 1, 7]
+    assert [int(look_up(table, key)) for key in keys] == [0, 1, 0, 2, 1, 3]
+
+
+def test_an_unknown_key_is_not_found_and_not_added() -> None:
+    table = new_table(ROW, 8)
+    assert look_up(table, np.uint64(0)) == EMPTY  # not mistaken for the zeros of an empty slot
+    enter(table, np.uint64(1))
+    assert look_up(table, np.uint64(0)) == EMPTY
+    assert table.size[0] == 1
+
+
+def test_room_is_at_least_what_was_asked_for_and_half_the_index() -> None:
+    for rows in (0, 1, 8, 9, 100, 1024, 1025):
+        table = new_table(ROW, rows)
+        assert len(table.rows) >= rows
+        assert len(table.slots) == 2 * len(table.rows)
+        assert len(table.slots) & (len(table.slots) - 1) == 0
+
+
+def test_keys_that_collide_at_the_last_slot_wrap_around() -> None:
+    table = new_table(ROW, 8)
+    keys = keys_at_home_in(15, capacity=16, count=8)
+    absent = keys_at_home_in(15, capacity=16, count=9)[8]
+    for n, key in enumerate(keys):
+        assert enter(table, np.uint64(key)) == n
+    assert [int(look_up(table, np.uint64(key))) for key in keys] == list(range(8))
+    assert look_up(table, np.uint64(absent)) == EMPTY
+    assert np.flatnonzero(table.slots["row"] != EMPTY).tolist() == [*range(7), 15]
+
+
+def test_a_full_table_refuses_a_new_key_and_stays_as_it_was() -> None:
+    table = new_table(ROW, 8)
+    for key in range(8):
+        enter(table, np.uint64(key))
+    before = [array.tobytes() for array in table]
+    assert enter(table, np.uint64(3)) == 3
+    with pytest.raises(MemoryError, match="the infoset table is full"):
+        enter(table, np.uint64(99))
+    assert [array.tobytes() for array in table] == before
+
+
+def test_growth_keeps_rows_and_their_order_and_leaves_the_old_table_alone() -> None:
+    table = new_table(ROW, 8)
+    keys = keys_at_home_in(3, capacity=16, count=8)
+    for key in keys:
+        table.rows[enter(table, np.uint64(key))]["mark"] = 10 * key
+    before = [array.tobytes() for array in table]
+    bigger = grown(table)
+    assert len(bigger.rows) == 2 * len(table.rows)
+    assert used(bigger).tolist() == [(key, 10 * key) for key in keys]
+    assert [int(look_up(bigger, np.uint64(key))) for key in keys] == list(range(8))
+    assert enter(bigger, np.uint64(123_456)) == 8
+    bigger.rows["mark"] = 0
+    assert [array.tobytes() for array in table] == before
+
+
+def test_a_table_of_rows_holds_a_copy_with_an_index_of_its_own() -> None:
+    rows = np.array([(9, 1), (0, 2), (WORD - 1, 3)], ROW)
+    table = table_of(rows)
+    rows["mark"] = 0
+    assert used(table).tolist() == [(9, 1), (0, 2), (WORD - 1, 3)]
+    assert [int(look_up(table, np.uint64(key))) for key in (9, 0, WORD - 1)] == [0, 1, 2]
+    assert look_up(table, np.uint64(1)) == EMPTY
+
+
+def test_a_table_of_no_rows_is_empty_and_usable() -> None:
+    table = table_of(np.zeros(0, ROW))
+    assert table.size[0] == 0
+    assert look_up(table, np.uint64(0)) == EMPTY
+    assert enter(table, np.uint64(0)) == 0
+
+
+crowded = st.sampled_from([*keys_at_home_in(15, 16, 6), *keys_at_home_in(0, 16, 6), 0, WORD - 1])
+keys_of_all_kinds = st.one_of(crowded, st.integers(0, 40), st.integers(0, WORD - 1))
+
+
+@given(
+    added=st.lists(keys_of_all_kinds, max_size=120), asked=st.lists(keys_of_all_kinds, max_size=20)
+)
+def test_a_table_behaves_like_a_dictionary(added: list[int], asked: list[int]) -> None:
+    table = new_table(ROW, 1)
+    model: dict[int, int] = {}
+    for key in added:
+        if table.size[0] == len(table.rows):
+            table = grown(table)
+        row = enter(table, np.uint64(key))
+        assert row == model.setdefault(key, len(model))
+        table.rows[row]["mark"] += 1
+    assert used(table)["key"].tolist() == list(model)
+    assert used(table)["mark"].tolist() == [added.count(key) for key in model]
+    for key in added + asked:
+        assert look_up(table, np.uint64(key)) == model.get(key, EMPTY)
+    assert sorted(table.slots["row"][table.slots["row"] != EMPTY]) == list(range(len(model)))
