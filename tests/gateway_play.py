@@ -37,7 +37,13 @@ DEAL = {"baseline": "risk-aware", "configuration": "deal-medium"}
 
 def make_runs(folder: Path) -> None:
     """A trained run of every game: `kuhn`, `leduc` and `deal`, with several checkpoints."""
-    poker = {"rollouts": 2, "games": 60, "checkpoint_every": 20, "eval_every": 20, "eval_games": 4}
+    poker = {
+        "method.rollouts": 2,
+        "games": 60,
+        "checkpoint_every": 20,
+        "eval_every": 20,
+        "eval_games": 4,
+    }
     train(RunDir.create(folder / "kuhn", make_config(poker | {"game": "kuhn"})))
     train(RunDir.create(folder / "leduc", make_config(poker | {"game": "leduc"})))
     train(RunDir.create(folder / "deal", load_config("paper", poker)))

@@ -18,7 +18,7 @@ import pytest
 from rq.queue import Queue
 
 from rejoinder.measure.agents import Agent, trained_agent
-from rejoinder.methods.tabular.rollout import policies
+from rejoinder.methods.tabular.rollout_method import RolloutSettings
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import RunConfig, load_config, make_config
 from rejoinder.run.rundir import RunDir
@@ -33,7 +33,7 @@ from rejoinder_worker.job import MissingSnapshot, Player, take_lease
 
 KUHN = {
     "game": "kuhn",
-    "rollouts": 2,
+    "method.rollouts": 2,
     "games": 60,
     "batch": 5,
     "lag": 1,
@@ -44,19 +44,25 @@ KUHN = {
 LEDUC = KUHN | {"game": "leduc"}
 _LOST = 60.0  # seconds that a server may be away from a worker
 _STALLED = 300.0  # seconds without a lease done, compilation on a busy machine included
-TINY = {"rollouts": 1, "games": 40, "batch": 4, "eval_every": 20, "eval_games": 4}
+TINY = {"method.rollouts": 1, "games": 40, "batch": 4, "eval_every": 20, "eval_games": 4}
+
+
+def by_table(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields with the settings of the rollout method under their dotted names."""
+    settings = RolloutSettings.model_fields
+    return {f"method.{name}" if name in settings else name: fields[name] for name in fields}
 
 
 def kuhn(**fields: Any) -> RunConfig:
-    return make_config(KUHN | fields)
+    return make_config(KUHN | by_table(fields))
 
 
 def leduc(**fields: Any) -> RunConfig:
-    return make_config(LEDUC | fields)
+    return make_config(LEDUC | by_table(fields))
 
 
 def tiny(**fields: Any) -> RunConfig:
-    return load_config("tiny", TINY | fields)
+    return load_config("tiny", TINY | by_table(fields))
 
 
 class Outcome(NamedTuple):
@@ -75,7 +81,7 @@ def trained(config: RunConfig, path: Path) -> Agent:
     """The agent that training alone makes, as it samples its average policy."""
     run = RunDir.create(path, config)
     train(run)
-    policy = policies(table_of(run.result().rows))
+    policy = table_of(run.policy_rows(run.result()))
     return trained_agent("trained", config.load_abstraction(), policy, argmax=False)
 
 

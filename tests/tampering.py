@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.model import TableSnapshot
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import genesis
 from rejoinder.run.rundir import RunDir
@@ -21,13 +21,14 @@ from rejoinder_learner.state import Learner, Played
 def unordered_run(path: Path, config: RunConfig, old: int) -> RunDir:
     """What workers of different speed make: games in another order, with snapshots up to `old`."""
     run, chance = RunDir.create(path, config), random.Random(5)
-    learner, actor, journal = Learner(config), Actor(config), Journal(run, print)
+    learner, actor, journal = Learner(config), config.actor(), Journal(run, print)
     waiting: list[int] = []
     snapshots: dict[int, Any] = {}
     leased = 0
     while learner.games < config.games:
         newest = learner.games // config.batch
-        snapshots.setdefault(newest, learner.policy())
+        rows = learner.policy_rows()
+        snapshots.setdefault(newest, TableSnapshot(rows.dtype, rows))
         end = min(config.playable_before(learner.games), config.games)
         waiting += range(leased, end)
         leased = max(leased, end)

@@ -16,8 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rejoinder
+from rejoinder.games import GAMES
 from rejoinder.kernel import jit
-from rejoinder.kernel.jit import KERNEL_VERSION, copy_record, kernel, lowest_bit, popcount
+from rejoinder.kernel.identity import identity
+from rejoinder.kernel.jit import copy_record, kernel, lowest_bit, popcount, rule
+from rejoinder.methods import METHODS
+from rejoinder.run.config import make_config
 
 RECORD = np.dtype([("a", "<i8"), ("b", "i1", (3,))], align=True)
 OTHER = np.dtype([("a", "<i8"), ("b", "i1", (4,))], align=True)
@@ -69,9 +73,33 @@ def test_records_of_different_dtypes_are_not_copied() -> None:
         copy(np.zeros(1, RECORD), np.zeros(1, OTHER))
 
 
-def test_a_kernel_cache_is_named_after_its_version() -> None:
-    assert jit.CACHE_DIR.name == KERNEL_VERSION
+def test_kernels_are_cached_in_our_own_place() -> None:
     assert Path(vars(numba.config)["CACHE_DIR"]) == jit.CACHE_DIR
+
+
+def test_every_game_and_method_has_an_identity_of_its_own() -> None:
+    made = {
+        (game, method): make_config({"game": game, "method": method}).kernel
+        for game in GAMES
+        for method in METHODS
+    }
+    by_game = {game: {made[game, method] for method in METHODS} for game in GAMES}
+    assert len(set.union(*by_game.values())) == sum(map(len, by_game.values()))
+    # The sampled methods are settings of the same kernels; the paper's rollouts are others.
+    assert {len(kernels) for kernels in by_game.values()} == {2}
+
+
+TABLE = {"a": 1}
+
+
+@rule
+def reads_a_table() -> Any:
+    return TABLE
+
+
+def test_what_cannot_be_hashed_has_no_identity() -> None:
+    with pytest.raises(TypeError, match="TABLE: compiled code names a dict"):
+        identity([reads_a_table])
 
 
 @pytest.fixture
@@ -81,63 +109,15 @@ def package(tmp_path: Path) -> Path:
     return Path(shutil.copytree(PACKAGE, tmp_path / "rejoinder", ignore=ignored))
 
 
-def version_of(package: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(jit, "_PACKAGE", package)
-    return jit._hash_sources()
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "jit.py",
-        "rng.py",
-        "games/contract.py",
-        "games/deal/response.py",
-        "cfr/regret.py",
-        "evaluate/agents.py",
-    ],
-)
-def test_every_kernel_source_is_part_of_the_version(
-    source: str, package: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert version_of(package, monkeypatch) == KERNEL_VERSION
-    with (package / source).open("a") as file:
-        file.write("\n")
-    assert version_of(package, monkeypatch) != KERNEL_VERSION
-
-
-def test_a_renamed_or_new_kernel_source_changes_the_version(
-    package: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (package / "games" / "empty.py").touch()
-    added = version_of(package, monkeypatch)
-    (package / "games" / "empty.py").rename(package / "games" / "void.py")
-    renamed = version_of(package, monkeypatch)
-    assert len({KERNEL_VERSION, added, renamed}) == 3
-
-
-def test_other_sources_do_not_change_the_version(
-    package: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for source in ("checkpoints.py", "config.py", "rundir.py", "solve.py"):
-        with (package / source).open("a") as file:
-            file.write("# no kernel lives here\n")
-    assert version_of(package, monkeypatch) == KERNEL_VERSION
-
-
-def test_every_module_with_a_kernel_is_part_of_the_version() -> None:
-    hashed = {path for pattern in jit._KERNEL_SOURCES for path in PACKAGE.glob(pattern)}
-    decorators = ("@kernel", "@rule", "@hot", "@intrinsic")
-    for path in PACKAGE.rglob("*.py"):
-        if any(line in decorators for line in path.read_text().splitlines()):
-            assert path in hashed
-
+IDENTITIES = """
+from rejoinder.run.config import make_config
+print(*(make_config({"game": game}).kernel for game in ("deal", "kuhn")))
+"""
 
 # The entry point is in games/queries.py, the rule that is edited in games/kuhn.py.
 SHOWDOWN = """
 import numpy as np
 from rejoinder.games import GAMES, queries
-from rejoinder.kernel.jit import KERNEL_VERSION
 states = GAMES["kuhn"].template(None)
 queries.start(states, states.copy(), 0)
 for move in (2, 0, 1, 1):  # king against jack, bet, bet
@@ -145,21 +125,90 @@ for move in (2, 0, 1, 1):  # king against jack, bet, bet
 won = np.zeros(2)
 queries.utilities(states, won)
 hits = sum(queries.utilities.stats.cache_hits.values())
-print(KERNEL_VERSION, won[0], won[1], hits)
+print(won[0], won[1], hits)
 """
 
 
-def play_showdown(package: Path) -> tuple[str, float, float, int]:
-    environment = os.environ | {
+def run(code: str, package: Path, **environment: str) -> list[str]:
+    """What a program prints that uses this copy of the package."""
+    places = {
         "PYTHONPATH": str(package.parent),
         "REJOINDER_CACHE_DIR": str(package.parent / "cache"),
     }
     done = subprocess.run(
-        [sys.executable, "-c", SHOWDOWN], env=environment, capture_output=True, text=True
+        [sys.executable, "-c", code],
+        env=os.environ | places | environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
-    version, won, lost, hits = done.stdout.split()
-    return version, float(won), float(lost), int(hits)
+    return done.stdout.split()
+
+
+def edit(package: Path, source: str, old: str, new: str) -> None:
+    text = (package / source).read_text()
+    assert text.count(old) >= 1
+    (package / source).write_text(text.replace(old, new))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "old", "new", "changed"),
+    [
+        ("games/kuhn.py", "stake = 2.0", "stake = 5.0", {"kuhn"}),
+        ("kernel/rng.py", "0x94D049BB133111EB", "0x94D049BB133111ED", {"deal", "kuhn"}),
+        ("methods/tabular/regret.py", "max(weight, 0.0)", "max(0.0, weight)", {"deal", "kuhn"}),
+        (
+            "games/deal/cards.py",
+            "np.array([2, 3, 3], np.int8)",
+            "np.array([2, 3, 2], np.int8)",
+            {"deal"},
+        ),
+    ],
+)
+def test_what_is_compiled_changes_the_identity(
+    package: Path, source: str, old: str, new: str, changed: set[str]
+) -> None:
+    before = run(IDENTITIES, package)
+    edit(package, source, old, new)
+    after = run(IDENTITIES, package)
+    differ = {g for g, x, y in zip(("deal", "kuhn"), before, after, strict=True) if x != y}
+    assert differ == changed
+
+
+@pytest.mark.slow
+def test_what_is_not_compiled_changes_nothing(package: Path) -> None:
+    before, cold = run(IDENTITIES, package), run(SHOWDOWN, package)
+    assert cold == ["2.0", "-2.0", "0"]
+    edits = {
+        "games/leduc.py": "\nUNUSED = 1\n",
+        "games/deal/view.py": "\n# a comment\n",
+        "games/kuhn.py": "\n# a comment\n\n\ndef unused() -> None:\n    pass\n",
+        "methods/tabular/regret.py": "\n# a comment\n",
+        "measure/match.py": "\n# a comment\n",
+    }
+    for source, text in edits.items():
+        with (package / source).open("a") as file:
+            file.write(text)
+    for source in ("games/queries.py", "games/kuhn.py", "methods/tabular/rollout.py"):
+        edit(package, source, "from __future__", "# A line more.\nfrom __future__")
+    edit(
+        package, "methods/tabular/rollout.py", '"""Play training game', '"""Play the training game'
+    )
+    edit(package, "games/deal/cards.py", "([2, 3, 3], np.int8)", "([2, 3, 1 + 2], np.int8)")
+    assert run(IDENTITIES, package) == before
+    assert run(SHOWDOWN, package) == ["2.0", "-2.0", "1"]  # from the cache
+
+
+@pytest.mark.slow
+def test_an_edited_rule_of_another_module_is_never_served_stale(package: Path) -> None:
+    cold = run(SHOWDOWN, package)
+    assert cold == ["2.0", "-2.0", "0"]
+    assert run(SHOWDOWN, package) == ["2.0", "-2.0", "1"]
+    edit(package, "games/kuhn.py", "stake = 2.0", "stake = 5.0")
+    assert run(SHOWDOWN, package) == ["5.0", "-5.0", "0"]
+    edit(package, "games/kuhn.py", "stake = 5.0", "stake = 2.0")
+    assert run(SHOWDOWN, package) == ["2.0", "-2.0", "1"]
 
 
 def test_modules_can_be_loaded_without_compilation() -> None:
@@ -173,26 +222,8 @@ def test_modules_can_be_loaded_without_compilation() -> None:
 
 
 @pytest.mark.slow
-def test_an_edited_rule_of_another_module_is_never_served_stale(package: Path) -> None:
-    cold = play_showdown(package)
-    assert cold == (KERNEL_VERSION, 2.0, -2.0, 0)
-    warm = play_showdown(package)
-    assert warm == (KERNEL_VERSION, 2.0, -2.0, 1)  # the kernel did come from the cache
-
-    rules = package / "games" / "kuhn.py"
-    before = rules.read_text()
-    rules.write_text(before.replace("stake = 2.0", "stake = 5.0"))
-    edited = play_showdown(package)
-    assert edited[0] != KERNEL_VERSION
-    assert edited[1:] == (5.0, -5.0, 0)
-
-    rules.write_text(before)
-    assert play_showdown(package) == warm
-
-
-@pytest.mark.slow
 def test_without_a_place_for_the_cache_nothing_is_cached_elsewhere(package: Path) -> None:
-    """numba would fall back on a place that does not know our version."""
+    """numba would fall back on a place that does not know our versions."""
     nowhere = package.parent / "a file"
     nowhere.touch()
     environment = os.environ | {
@@ -202,6 +233,6 @@ def test_without_a_place_for_the_cache_nothing_is_cached_elsewhere(package: Path
     done = subprocess.run(
         [sys.executable, "-c", SHOWDOWN], env=environment, capture_output=True, text=True
     )
-    assert done.stdout.split()[1:] == ["2.0", "-2.0", "0"]
+    assert done.stdout.split() == ["2.0", "-2.0", "0"]
     assert "cannot be written" in done.stderr
     assert not list(package.rglob("*.nb?"))

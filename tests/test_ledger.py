@@ -12,21 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.methods.actor import Actor
 from rejoinder.run.config import RunConfig, make_config
 from rejoinder.run.ledger import RECORD, first_break, genesis, head_after, head_of, record
 from rejoinder_learner.state import Learner, Played
 
-CONFIG = make_config({"game": "kuhn", "rollouts": 1, "batch": 4, "lag": 1})
+CONFIG = make_config({"game": "kuhn", "method.rollouts": 1, "batch": 4, "lag": 1})
 GAMES = 30
 
 
 @cache
 def played(config: RunConfig) -> list[Played]:
-    learner, actor = Learner(config), Actor(config)
+    learner, actor = Learner(config), config.actor()
     made = []
     for game in range(GAMES):
-        delta = actor.play(game, learner.policy_for(game)).copy()
+        delta = actor.play(game, learner.snapshot_for(game)).copy()
         made.append(Played(game, config.version_for(game), delta))
         learner.fold_all(made[-1:])
     return made

@@ -129,7 +129,9 @@ def test_a_learner_that_stays_can_be_asked_after_the_end(
 def test_a_run_with_two_workers_is_counted_to_the_last_game(
     own_server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    config = load_config("small", {"rollouts": 1, "games": 120, "eval_every": 60, "eval_games": 10})
+    config = load_config(
+        "small", {"method.rollouts": 1, "games": 120, "eval_every": 60, "eval_games": 10}
+    )
     run, folder = RunDir.create(tmp_path / "run", config), tmp_path / "targets"
     telemetry = LearnerMetrics(run.id)
     with ExitStack() as stack:

@@ -13,25 +13,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtime import by_table
 
 from rejoinder.interop import paper
-from rejoinder.methods.actor import Actor
+from rejoinder.methods.base import Rows
 from rejoinder.methods.tabular.policy import AVERAGE, LATEST
 from rejoinder.methods.tabular.rollout import row_dtype
-from rejoinder.run.checkpoints import Rows, first_checkpoint, start_of
+from rejoinder.run.checkpoints import first_checkpoint, start_of
 from rejoinder.run.config import RunConfig, make_config
 from rejoinder_learner.state import Learner
 
-DEAL = {"rollouts": 1, "games": 30, "batch": 5}
+DEAL = {"method.rollouts": 1, "games": 30, "batch": 5}
 
 
 @cache
 def learned(games: int, **fields: Any) -> tuple[RunConfig, Rows]:
     """What a learner knows after so many games."""
-    config = make_config(DEAL | fields)
-    learner, actor = Learner(config), Actor(config)
+    config = make_config(DEAL | by_table(fields))
+    learner, actor = Learner(config), config.actor()
     for game in range(games):
-        learner.fold(actor.play(game, learner.policy_for(game)))
+        learner.fold(actor.play(game, learner.snapshot_for(game)))
     return config, learner.rows.copy()
 
 
@@ -62,8 +63,10 @@ def test_there_and_back(games: int, buffer_size: int, decay: float) -> None:
     assert read_rows.dtype == rows.dtype
     assert read_rows.tobytes() == rows.tobytes()
     assert paper.write(read_config, read_rows) == written
-    for name in ("rules", "rollouts", "epsilon", "buffer_size", "averaging", "abstraction"):
-        assert getattr(read_config, name) == getattr(config, name)
+    assert (read_config.rules, read_config.abstraction) == (config.rules, config.abstraction)
+    there, here = read_config.method.model_dump(), config.method.model_dump()
+    for name in ("rollouts", "epsilon", "buffer_size", "averaging"):
+        assert there[name] == here[name]
 
 
 @settings(max_examples=40)
@@ -87,7 +90,7 @@ def test_there_and_back_with_any_numbers(seed: int, infosets: int, size: int) ->
             row["policy"][LATEST][legal] = [w / sum(weights) for w in weights]
             row["buffer"][n % size] = row["policy"][LATEST]
     rows = rows[np.argsort(rows["updates"] == 0, kind="stable")]
-    config = make_config({"buffer_size": size})
+    config = make_config({"method.buffer_size": size})
     written = paper.write(config, rows)
     _, again = paper.read(written)
     updated = int((rows["updates"] > 0).sum())
@@ -184,10 +187,11 @@ def test_an_infoset_that_was_never_updated_is_played_uniformly_and_learned_on() 
     legal = paper._INTENT.describe(int(row["key"]))["actions"]
     assert row["policy"][:, legal].tolist() == [[1 / len(legal)] * len(legal)] * 2
     assert row["count"][legal].min() >= 1
-    config = config.model_copy(update={"start": start_of(rows), "rollouts": 1})
-    learner, actor = Learner(config, first_checkpoint(config, rows)), Actor(config)
+    quick = config.method.model_copy(update={"rollouts": 1})
+    config = config.model_copy(update={"start": start_of(rows), "method": quick})
+    learner, actor = Learner(config, first_checkpoint(config, rows)), config.actor()
     for game in range(10):
-        learner.fold(actor.play(game, learner.policy_for(game)))
+        learner.fold(actor.play(game, learner.snapshot_for(game)))
     again = paper.read(paper.write(config, learner.rows))[1]
     by_key = [rows[np.argsort(rows["key"])].tobytes() for rows in (again, learner.rows)]
     assert by_key[0] == by_key[1]
@@ -339,7 +343,10 @@ def test_nothing_that_is_missing_or_of_another_kind_ends_in_another_error(
         ({"rules": "ordered"}, "rules.response"),
         ({"abstraction": "progress"}, "abstraction: the paper's format is for 'intent', not"),
         ({"abstraction": "none"}, "abstraction: the paper's format is for 'intent', not"),
-        ({"averaging": "linear"}, "averaging: the paper's format is for 'buffer', not 'linear'"),
+        (
+            {"method.averaging": "linear"},
+            "method.averaging: the paper's format is for 'buffer', not 'linear'",
+        ),
         ({"game": "kuhn"}, "game: the paper's format is for 'deal', not 'kuhn'"),
     ],
 )
@@ -347,7 +354,9 @@ def test_what_the_format_cannot_say_is_not_written(fields: dict[str, Any], told:
     config = make_config(fields)
     actions = len(config.load_abstraction().actions)
     with pytest.raises(paper.PaperError) as error:
-        paper.write(config, np.zeros(0, row_dtype(actions, config.kept_policies)))
+        paper.write(
+            config, np.zeros(0, row_dtype(actions, config.method.model_dump()["buffer_size"]))
+        )
     assert told in str(error.value)
 
 

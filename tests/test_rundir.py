@@ -31,7 +31,7 @@ from rejoinder.run.config import RunConfig, make_config
 from rejoinder.run.ledger import RECORD, genesis, head_after, record
 from rejoinder.run.rundir import RunDir, is_run
 
-KUHN = make_config({"game": "kuhn", "batch": 2, "lag": 1, "buffer_size": 3})
+KUHN = make_config({"game": "kuhn", "batch": 2, "lag": 1, "method.buffer_size": 3})
 
 
 def policies(point: int, rows: int) -> Policies:
@@ -45,13 +45,14 @@ def checkpoint(
     games: int, rows: int = 5, config: RunConfig = KUHN, evaluations: tuple[int, ...] = ()
 ) -> Checkpoint:
     """Numbers that are all different, so that a misplaced byte shows."""
-    table = np.zeros(rows, row_dtype(2, config.kept_policies))
+    table = np.zeros(rows, row_dtype(2, config.method.model_dump()["buffer_size"]))
     table["key"] = np.arange(rows) + 1
     table["regret"] = games + np.arange(2 * rows).reshape(rows, 2) / 7
     return Checkpoint(
         games,
         head_after(LEDGER, games, config.fingerprint) if games <= len(LEDGER) else bytes(32),
         table,
+        config.kernel,
         {version: policies(version, rows) for version in needed_versions(config, games)},
         {games: policies(1000 + games, rows) for games in evaluations},
     )
@@ -334,8 +335,10 @@ def test_a_run_may_get_longer_but_not_become_another(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     run.continue_with(KUHN.model_copy(update={"games": 5_000}))
     assert RunDir.open(tmp_path / "run").config.games == 5_000
-    other = make_config({"game": "kuhn", "batch": 2, "buffer_size": 3, "seed": 2, "rollouts": 1})
-    with pytest.raises(RunError, match="seed is 1 there and 2 here; rollouts is 20 there"):
+    other = make_config(
+        {"game": "kuhn", "batch": 2, "method.buffer_size": 3, "seed": 2, "method.rollouts": 1}
+    )
+    with pytest.raises(RunError, match=r"seed is 1 there and 2 here; method\.rollouts is 20 there"):
         run.continue_with(other)
     assert RunDir.open(tmp_path / "run").config.games == 5_000
 
@@ -348,7 +351,7 @@ def test_a_changed_config_is_noticed(tmp_path: Path) -> None:
         RunDir.open(tmp_path / "run")
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format":2,"fingerprint":"","config":3}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format":3,"fingerprint":"","config":3}'])
 def test_a_config_that_is_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(RunError, match="not the config of a run"):
@@ -358,8 +361,8 @@ def test_a_config_that_is_none(tmp_path: Path, content: str) -> None:
 def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
     make_run(tmp_path / "run")
     path = tmp_path / "run/config.json"
-    path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
-    with pytest.raises(RunError, match="format 1 is unknown; this reads 2"):
+    path.write_text(path.read_text().replace('"format": 3', '"format": 1'))
+    with pytest.raises(RunError, match="its format is 1, of another version of Rejoinder"):
         RunDir.open(tmp_path / "run")
 
 

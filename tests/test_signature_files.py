@@ -24,7 +24,7 @@ PATIENCE = 60.0  # seconds until a test gives up
 
 
 def files_in(folder: Path, stamp: str = "stamp") -> SignatureFiles:
-    return SignatureFiles(folder, "kernel", stamp, Turns(folder / "turns", PATIENCE))
+    return SignatureFiles(folder, "kernel", lambda _: stamp, Turns(folder / "turns", PATIENCE))
 
 
 def start(work: Callable[..., None], *arguments: Any) -> BaseProcess:
@@ -107,7 +107,9 @@ def test_one_that_hangs_is_waited_for_a_while(tmp_path: Path) -> None:
 
 
 def test_without_a_file_for_turns_everybody_compiles(tmp_path: Path) -> None:
-    files = SignatureFiles(tmp_path, "kernel", "stamp", Turns(tmp_path / "no such folder/turns"))
+    files = SignatureFiles(
+        tmp_path, "kernel", lambda _: "stamp", Turns(tmp_path / "no such folder/turns")
+    )
     assert files.load("key") is None
     files.save("key", "code")
     assert files.load("key") == "code"
@@ -142,7 +144,7 @@ class Counted(Turns):
         self.open: set[str] = set()
 
     def take(self, what: str) -> bool:
-        self.had.append(Path(what).name.partition("-")[0].rpartition(".")[2])
+        self.had.append(Path(what).name.split(".")[-4])
         self.open.add(what)
         return super().take(what)
 
@@ -159,7 +161,7 @@ def turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
 
 def kept(function: Any, turns: Turns) -> Any:
     made = numba.njit(cache=True)(function)
-    keep(made, turns)
+    keep(made, turns, lambda _: "version")
     return made
 
 

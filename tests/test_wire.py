@@ -20,11 +20,9 @@ from hypothesis import strategies as st
 
 from rejoinder.measure.match import _summary
 from rejoinder.measure.metrics import plain_result
-from rejoinder.methods.actor import Actor
 from rejoinder.methods.tabular.patch import Patch
 from rejoinder.methods.tabular.policy import policy_dtype
 from rejoinder.methods.tabular.rollout import MAX_REGRET, entry_dtype, first_flaw
-from rejoinder.methods.tabular.table import new_table
 from rejoinder.run.config import MAX_GAMES, RunConfig, make_config
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.transport import wire
@@ -40,13 +38,13 @@ from rejoinder.transport.wire import (
     Lease,
     Message,
     Refusal,
-    Snapshot,
+    SnapshotPart,
     WireError,
 )
 
 CONFIGS = {
-    "kuhn": make_config({"game": "kuhn", "rollouts": 2}),
-    "deal": make_config({"game": "deal", "rules": "tiny", "rollouts": 1}),
+    "kuhn": make_config({"game": "kuhn", "method.rollouts": 2}),
+    "deal": make_config({"game": "deal", "rules": "tiny", "method.rollouts": 1}),
 }
 GAMES_PLAYED = 6
 
@@ -64,7 +62,7 @@ def actions(config: RunConfig) -> int:
 def real_deltas(game: str) -> list[Any]:
     """The deltas of the first games with the empty snapshot, as a worker makes them."""
     config = CONFIGS[game]
-    actor, policy = Actor(config), new_table(policy_dtype(actions(config)), 1)
+    actor, policy = config.actor(), config.load_method().snapshot(config.task())
     return [actor.play(g, policy).copy() for g in range(GAMES_PLAYED)]
 
 
@@ -109,7 +107,7 @@ def deltas(draw: st.DrawFn, game: str) -> Deltas:
 
 
 @st.composite
-def snapshots(draw: st.DrawFn, game: str = "kuhn") -> Snapshot:
+def snapshots(draw: st.DrawFn, game: str = "kuhn") -> SnapshotPart:
     width = actions(CONFIGS[game])
     name = draw(snapshot_ids.filter(lambda name: name.games > 0))
     older = st.builds(SnapshotId, st.integers(0, name.games - 1), st.just(b"b" * 32))
@@ -128,7 +126,7 @@ def snapshots(draw: st.DrawFn, game: str = "kuhn") -> Snapshot:
     weights[:, :, 0] += 0.5
     rows["policy"] = weights / weights.sum(axis=2, keepdims=True)
     parts = draw(st.integers(1, 2**20))
-    return Snapshot(
+    return SnapshotPart(
         id=name,
         base=draw(st.none() | older),
         part=draw(st.integers(0, parts - 1)),
@@ -184,7 +182,7 @@ def sample(kind: str) -> Message:
         "lease": Lease(20, 40, NAME, "kernel"),
         "evaluation_lease": EvaluationLease(NAME, 400, "kernel"),
         "deltas": Deltas(20, NAME, "w1", 0.5, tuple(map(len, made)), np.concatenate(made)),
-        "snapshot": Snapshot(NAME, OLDER, 0, 2, 9, Patch(np.array([1, 3, 8]), rows)),
+        "snapshot": SnapshotPart(NAME, OLDER, 0, 2, 9, Patch(np.array([1, 3, 8]), rows)),
         "evaluation": Evaluation(NAME, "w1", {"random": MATCH}),
         "refusal": Refusal("games 20 to 39", "w1", "no", snapshot_missing=True),
     }
@@ -248,11 +246,11 @@ def assert_valid(message: Message) -> None:
             assert 0 <= message.first <= MAX_GAMES - len(message.counts)
             assert min(message.counts) >= 1
             assert sum(message.counts) == len(message.entries)
-            assert list(message.by_game()) == list(message.games)
+            assert list(message.by_unit()) == list(message.units)
             assert np.isfinite(message.entries["regret"]).all()
             assert (message.entries["reach"] <= 1 + 1e-9).all()
             assert 0 <= message.seconds < math.inf
-        case Snapshot():
+        case SnapshotPart():
             assert message.base is None or message.base.games < message.id.games
             assert 0 <= message.part < message.parts
             index, rows = message.patch
@@ -290,20 +288,20 @@ def test_real_deltas_come_through_game_by_game(game: str, data: st.DataObject) -
     decoded = codec(game).decode(codec(game).encode(message))
     assert plain(decoded) == plain(message)
     assert isinstance(decoded, Deltas)
-    sent, come = message.by_game(), decoded.by_game()
+    sent, come = message.by_unit(), decoded.by_unit()
     assert list(come) == list(range(message.first, message.first + len(message.counts)))
     assert [d.tobytes() for d in come.values()] == [d.tobytes() for d in sent.values()]
 
 
 @given(snapshots("deal"))
-def test_snapshots_of_a_game_with_many_actions(message: Snapshot) -> None:
+def test_snapshots_of_a_game_with_many_actions(message: SnapshotPart) -> None:
     assert plain(codec("deal").decode(codec("deal").encode(message))) == plain(message)
 
 
 def test_decoded_arrays_may_be_written_and_are_aligned() -> None:
     deltas_, snapshot = (codec().decode(codec().encode(sample(k))) for k in ("deltas", "snapshot"))
     assert isinstance(deltas_, Deltas)
-    assert isinstance(snapshot, Snapshot)
+    assert isinstance(snapshot, SnapshotPart)
     for array in (deltas_.entries, snapshot.patch.rows, snapshot.patch.index):
         assert array.flags.writeable
         assert array.flags.aligned
@@ -320,7 +318,7 @@ def test_long_texts_are_cut_by_the_sender() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_message_of_another_run_is_refused(kind: str) -> None:
-    other = Codec(make_config({"game": "kuhn", "rollouts": 2, "seed": 2}))
+    other = Codec(make_config({"game": "kuhn", "method.rollouts": 2, "seed": 2}))
     said = refusal_of(other.encode(sample(kind)))
     assert "it belongs to the run" in said
     assert CONFIGS["kuhn"].fingerprint[:12] in said
@@ -551,9 +549,9 @@ def test_unknown_fields_are_refused(kind: str) -> None:
         ("lease", {"kernel": "k" * 501}, "a text of at most 500"),
         ("evaluation_lease", {"match_games": 1}, "match_games must be"),
         ("evaluation_lease", {"match_games": 10**7 + 1}, "match_games must be"),
-        ("deltas", {"first": MAX_GAMES - 1}, "6 games in one message"),
-        ("deltas", {"counts": b""}, "0 games in one message"),
-        ("deltas", {"counts": bytes(4 * (MAX_LEASE + 1))}, "100001 games in one message"),
+        ("deltas", {"first": MAX_GAMES - 1}, "6 units in one message"),
+        ("deltas", {"counts": b""}, "0 units in one message"),
+        ("deltas", {"counts": bytes(4 * (MAX_LEASE + 1))}, "100001 units in one message"),
         ("deltas", {"counts": bytes(4)}, "counts must be from 1 to"),
         ("deltas", {"counts": b"\xff" * 24}, "counts must be from 1 to"),
         ("deltas", {"counts": struct.pack("<I", 1)}, "entries, not 1"),
@@ -666,7 +664,7 @@ def test_what_games_give_has_no_flaw(game: str) -> None:
 @pytest.mark.parametrize("column", [0, 1])
 def test_a_policy_that_is_none_is_refused(policy: list[float], column: int, reason: str) -> None:
     message = sample("snapshot")
-    assert isinstance(message, Snapshot)
+    assert isinstance(message, SnapshotPart)
     message.patch.rows["policy"][1, column] = policy
     assert reason in refusal_of(codec().encode(message))
 

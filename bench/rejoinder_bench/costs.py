@@ -29,8 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from redis.connection import AbstractConnection
 
-from rejoinder.kernel.jit import KERNEL_VERSION
-from rejoinder.methods.actor import Actor
 from rejoinder.run.config import RunConfig, load_config
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.transport.bus import Bus, Order, job_name
@@ -147,16 +145,18 @@ def recorded_config(
     batch: int, games: int | None = None, config: RunConfig | None = None
 ) -> RunConfig:
     """An experiment as a learner sees it: one rollout makes deltas of the same size."""
-    many = {"rollouts": 1, "games": games or GAMES, "batch": batch}
-    return (config or load_config(CONFIG)).model_copy(update=system.QUIET | many)
+    config = config or load_config(CONFIG)
+    quick = config.load_method().quick(config.method)
+    many = {"method": quick, "games": games or GAMES, "batch": batch}
+    return config.model_copy(update=system.QUIET | many)
 
 
 def _play(config: RunConfig) -> tuple[float, ...]:
     """Processor seconds of the kernel's games, with policies that have settled."""
-    actor, learner, seconds = Actor(config), Learner(config), []
+    actor, learner, seconds = config.actor(), Learner(config), []
     while learner.games < _PLAYED:
         begin = time.process_time()
-        delta = actor.play(learner.games, learner.policy_for(learner.games))
+        delta = actor.play(learner.units, learner.snapshot_for(learner.units))
         seconds.append(time.process_time() - begin)
         learner.fold(delta)
     return tuple(seconds[_SETTLED:])
@@ -242,7 +242,7 @@ def _prepare(bus: Bus, recording: Recording) -> Iterator[SnapshotId]:
             [
                 Order(
                     job_name(bus.run, f"x-{first}"),
-                    codec.encode(Lease(first, first + size, name, KERNEL_VERSION)),
+                    codec.encode(Lease(first, first + size, name, config.kernel)),
                     "x",
                 )
                 for first in range(start, start + config.batch, size)

@@ -42,7 +42,7 @@ _LEAVING = 10.0  # seconds until all workers have seen the end
 def run(say: Callable[[str], None]) -> Result:
     config = load_config(
         "kuhn",
-        system.QUIET | {"games": _GAMES, "rollouts": 1, "batch": _BATCH, "lag": 2},
+        system.QUIET | {"games": _GAMES, "method.rollouts": 1, "batch": _BATCH, "lag": 2},
     )
     with tempfile.TemporaryDirectory(prefix="rejoinder-") as name:
         wanted = train(RunDir.create(Path(name) / "sequential", config)).digest

@@ -1,6 +1,7 @@
 """The determinism contract, by experiment: the same SHA-256, whatever happens to the deltas.
 
-For each lag the sequential run says what the digest must be. Against it: ordered runs with real
+For each lag of the paper's experiment, and for every other method on Leduc poker, the sequential
+run says what the digest must be. Against it: ordered runs with real
 worker processes in several numbers; deltas that are duplicated, delayed and shuffled on the way;
 runs that stop while leases are under way, and go on with another number of workers.
 """
@@ -13,7 +14,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from rejoinder.run.config import RunConfig, load_config
+from rejoinder.methods import METHODS
+from rejoinder.run.config import RunConfig, load_config, make_config
 from rejoinder.run.rundir import RunDir
 from rejoinder.transport.bus import Bus
 from rejoinder.transport.connection import connect
@@ -27,7 +29,9 @@ Session = tuple[int, int | None]
 
 _GAMES = 200
 _ROLLOUTS = 4
-_WORKERS = {0: (2, 7), 1: (1, 2, 4, 7), 2: (2, 7)}  # by lag
+_ITERATIONS = 100  # in a unit of the other methods
+_LAGS = (0, 1, 2)
+_WORKERS = {0: (2, 7), 1: (1, 2, 5), 2: (2, 7)}  # by lag
 _DISTURBED_WORKERS = 4
 _STOPS: dict[int, Sequence[Session]] = {
     0: ((2, 3), (4, None)),
@@ -39,33 +43,38 @@ _STOPS: dict[int, Sequence[Session]] = {
 def run(say: Callable[[str], None]) -> Result:
     verdicts = []
     with tempfile.TemporaryDirectory(prefix="rejoinder-") as name:
-        for lag in _WORKERS:
-            config = _config(lag)
-            wanted = train(RunDir.create(Path(name) / f"sequential-{lag}", config)).digest
-            say(f"lag {lag}, sequential: {wanted}")
-            for n, (what, sessions, bus_type) in enumerate(_attempts(lag)):
-                digest = _train(Path(name) / f"ordered-{lag}-{n}", config, sessions, bus_type)
+        for case, config in _configs().items():
+            wanted = train(RunDir.create(Path(name) / f"{case}, sequential", config)).digest
+            say(f"{case}, sequential: {wanted}")
+            for n, (what, sessions, bus_type) in enumerate(_attempts(config.lag)):
+                digest = _train(Path(name) / f"{case}, {n}", config, sessions, bus_type)
                 verdicts.append(digest == wanted)
                 verdict = "the same" if verdicts[-1] else f"NOT THE SAME: {digest}"
-                say(f"lag {lag}, {what}: {verdict}")
+                say(f"{case}, {what}: {verdict}")
     return Result(
         ratios={"equal_over_runs": sum(verdicts) / len(verdicts)},
-        figures={"runs": len(verdicts), "equal": sum(verdicts), "games_a_run": _GAMES},
+        figures={"runs": len(verdicts), "equal": sum(verdicts), "methods": len(METHODS)},
         ok=all(verdicts),
     )
 
 
-def _config(lag: int) -> RunConfig:
-    return load_config(
-        "paper",
-        {
-            "lag": lag,
-            "games": _GAMES,
-            "rollouts": _ROLLOUTS,
-            "eval_every": 0,
-            "checkpoint_every": 50,
-        },
-    )
+def _configs() -> dict[str, RunConfig]:
+    """What is trained, by what it is called."""
+    quiet = {"eval_every": 0, "games": _GAMES, "checkpoint_every": _GAMES // 4}
+    first, *others = METHODS
+    made = {
+        f"{first}, lag {lag}": load_config(
+            "paper", quiet | {"lag": lag, "method.rollouts": _ROLLOUTS}
+        )
+        for lag in _LAGS
+    }
+    for name in others:
+        made[name] = make_config(
+            quiet
+            | {"game": "leduc", "method.name": name, "method.iterations": _ITERATIONS}
+            | {"games": _GAMES * _ITERATIONS, "checkpoint_every": _GAMES * _ITERATIONS // 4}
+        )
+    return made
 
 
 def _attempts(lag: int) -> Iterator[tuple[str, Sequence[Session], type[CountingBus]]]:

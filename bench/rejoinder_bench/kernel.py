@@ -25,7 +25,7 @@ from rejoinder.games.contract import (
 )
 from rejoinder.kernel.jit import copy_record, kernel
 from rejoinder.kernel.rng import TRAINING, stream
-from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import load_config
 from rejoinder_bench import Result, peers
 from rejoinder_bench.measure import one_core, side_by_side
@@ -72,10 +72,10 @@ def _decisions() -> Callable[[], float]:
 def _training_games() -> Callable[[], float]:
     """The paper's settings, with the policies of a learner that has seen some games."""
     config = load_config("paper")
-    actor, learner = Actor(config), Learner(config)
+    actor, learner = config.actor(), Learner(config)
     while learner.games < _GAMES_BEFORE:
-        learner.fold(actor.play(learner.games, learner.policy_for(learner.games)))
-    policy = learner.policy()
+        learner.fold(actor.play(learner.units, learner.snapshot_for(learner.units)))
+    policy = table_of(learner.policy_rows())
 
     def work() -> float:
         for g in range(_TRAINING_GAMES):

@@ -69,7 +69,7 @@ def run(say: Callable[[str], None]) -> Result:
 
 
 def _measure_intake(result: Result, folder: Path, say: Callable[[str], None]) -> None:
-    many = system.QUIET | {"rollouts": 1, "games": _GAMES}
+    many = system.QUIET | {"method.rollouts": 1, "games": _GAMES}
     default = record(load_config("paper", many))
     large = record(load_config("paper", many | {"batch": _BATCH}))
     for what, recording, take_in in (
@@ -240,7 +240,7 @@ class _PublishedTable:
     """A learner with so many infosets, and its publisher."""
 
     def __init__(self, url: str, infosets: int) -> None:
-        self._config = load_config("leduc", {"averaging": "uniform"})
+        self._config = load_config("leduc-rollout")
         self._bus = Bus(connect(url), f"table-{infosets}")
         self._learner = Learner(self._config)
         self._publisher = Publisher(self._bus, Codec(self._config))

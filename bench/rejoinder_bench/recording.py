@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.methods.actor import Actor
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.transport.wire import Codec, Deltas
@@ -41,10 +40,10 @@ class Recording:
 
 def record(config: RunConfig) -> Recording:
     """Play and fold all games of a run."""
-    actor, learner = Actor(config), Learner(config)
+    actor, learner = config.actor(), Learner(config)
     deltas, snapshots = [], dict(learner.snapshots())
     while learner.games < config.games:
-        deltas.append(actor.play(learner.games, learner.policy_for(learner.games)).copy())
+        deltas.append(actor.play(learner.units, learner.snapshot_for(learner.units)).copy())
         learner.fold(deltas[-1])
         if learner.games % config.batch == 0:
             snapshots |= learner.snapshots()

@@ -24,8 +24,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from rejoinder.methods.actor import Actor
-from rejoinder.methods.tabular.table import table_of
+import numpy as np
+
+from rejoinder.methods.tabular.patch import Patch
 from rejoinder.run.config import RunConfig, load_config
 from rejoinder.run.rundir import RunDir
 from rejoinder.transport.connection import connect
@@ -152,23 +153,26 @@ class Kernels:
 
 def _snapshots(config: RunConfig) -> dict[int, Any]:
     """The policies of every snapshot of a run, by version."""
-    actor, learner, rows = Actor(config), Learner(config), {}
+    actor, learner, rows = config.actor(), Learner(config), {}
     while learner.games < config.games:
-        policy, version = learner.policy_for(learner.games), config.version_for(learner.games)
+        snapshot, version = learner.snapshot_for(learner.units), config.version_for(learner.units)
         if version not in rows:
-            rows[version] = policy.rows[: policy.size[0]].copy()
-        learner.fold(actor.play(learner.games, policy))
+            rows[version] = snapshot.rows.copy()
+        learner.fold(actor.play(learner.units, snapshot))
     return rows
 
 
 def _play(pipe: Connection, config: RunConfig, snapshots: dict[int, Any], games: range) -> None:
     """In a process of its own: play some of the games whenever told to."""
-    actor = Actor(config)
-    tables = {version: table_of(rows) for version, rows in snapshots.items()}
+    actor = config.actor()
+    method, task, loaded = config.load_method(), config.task(), {}
+    for version, rows in snapshots.items():
+        loaded[version] = method.snapshot(task)
+        loaded[version].apply(Patch(np.arange(len(rows)), rows))
     while pipe.recv():
         begin = time.perf_counter()
         for game in games:
-            actor.play(game, tables[config.version_for(game)])
+            actor.play(game, loaded[config.version_for(game)])
         pipe.send(len(games) / (time.perf_counter() - begin))
 
 

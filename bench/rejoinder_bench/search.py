@@ -15,7 +15,7 @@ from rejoinder.games.session import Session
 from rejoinder.kernel import rng
 from rejoinder.measure.agents import trained_agent
 from rejoinder.measure.search import SAMPLES, Searcher, searching
-from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import load_config
 from rejoinder_bench import Result
 from rejoinder_bench.measure import one_core
@@ -45,10 +45,12 @@ def run(say: Callable[[str], None]) -> Result:
 def _agent() -> Searcher:
     """The paper's configuration after some games."""
     config = load_config("paper")
-    actor, learner = Actor(config), Learner(config)
+    actor, learner = config.actor(), Learner(config)
     while learner.games < _GAMES_BEFORE:
-        learner.fold(actor.play(learner.games, learner.policy_for(learner.games)))
-    plain = trained_agent("paper", config.load_abstraction(), learner.policy(), argmax=False)
+        learner.fold(actor.play(learner.units, learner.snapshot_for(learner.units)))
+    plain = trained_agent(
+        "paper", config.load_abstraction(), table_of(learner.policy_rows()), argmax=False
+    )
     agent = searching(plain, config.load_game(), SAMPLES)
     assert isinstance(agent, Searcher)
     return agent

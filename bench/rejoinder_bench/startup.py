@@ -16,11 +16,10 @@ from rejoinder_bench import Result
 
 _ROUNDS = 5
 _READY = """
-from rejoinder.methods.actor import Actor
 from rejoinder.run.config import load_config
 from rejoinder_learner.state import Learner
-config = load_config("paper", ["rollouts=1"])
-Actor(config).play(0, Learner(config).policy_for(0))
+config = load_config("paper", ["method.rollouts=1"])
+config.actor().play(0, Learner(config).snapshot_for(0))
 """
 _PEER = "import numba"
 

@@ -8,17 +8,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rejoinder.methods.actor import Actor
 from rejoinder.transport.bus import Bus
 from rejoinder.transport.wire import Codec
 from rejoinder_worker import main
-from rejoinder_worker.job import SnapshotCache
+from rejoinder_worker.job import Player, SnapshotCache
 
 _TIMED = {
     "dequeue": (main.LeaseWorker, "dequeue_job_and_maintain_ttl"),
     "decode": (Codec, "decode"),
     "load": (SnapshotCache, "load"),
-    "play": (Actor, "play"),
+    "play": (Player, "play_unit"),
     "encode": (Codec, "encode"),
     "deliver": (Bus, "deliver"),
 }

@@ -129,4 +129,6 @@ def _figures(status: Status) -> str:
     mer = "unknown" if status["mer"] is None else f"{status['mer']:.4f}"
     rates = [f"{name} {rate['win_rate']:.1%}" for name, rate in status["win_rates"].items()]
     wins = f" · wins: {', '.join(rates)}" if rates else ""
-    return f"MER {mer}{wins} · {status['infosets']:,} infosets"
+    exact = status.get("exploitability")
+    exploited = "" if exact is None else f" · exploitability {exact:.4f}"
+    return f"MER {mer}{exploited}{wins} · {status['infosets']:,} infosets"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import socket
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,15 @@ ConfigArgument = Annotated[
         metavar="CONFIG", help="A shipped config by name, a TOML file, or a run: its config."
     ),
 ]
-GamesOption = Annotated[int | None, typer.Option(help="Training games.")]
+GamesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--games",
+        "--iterations",
+        help="Training length in what the method counts: games, or iterations (rounded up to "
+        "whole blocks).",
+    ),
+]
 SeedOption = Annotated[int | None, typer.Option(help="Seed of the run.")]
 RunOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Run directory (default: runs/<config>).")
@@ -168,6 +177,12 @@ def plan(
     changed += [] if seed is None else [f"seed={seed}"]
     changed += ["order=arrival"] if mode == "unordered" else []
     loaded, usual = _load(config, changed)
+    if games is not None and loaded.target != games:
+        print(
+            f"{games:,} {loaded.load_method().counts} are rounded up to {loaded.target:,}: "
+            f"whole blocks of {loaded.block:,}",
+            file=sys.stderr,
+        )
     if mode != "unordered" and loaded.order == "arrival":
         raise ValueError(f"order: 'arrival' is what --mode unordered is for, not --mode {mode}")
     if redis is not None and mode != "sequential":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -54,14 +54,18 @@ class OpenRun:
 
         return digest(self.run.config.fingerprint, self.checkpoint.games, self.checkpoint.rows)
 
+    @property
+    def learned(self) -> Any:
+        """The infosets as readers take them."""
+        return self.run.learned(self.checkpoint)
+
     def agent(self, argmax: bool, search: int = 0) -> Agent:
         """The agent that this run has trained; with `search`, thinking ahead."""
         from rejoinder.measure.agents import trained_agent
         from rejoinder.measure.search import searching
-        from rejoinder.methods.tabular.rollout import policies
         from rejoinder.methods.tabular.table import table_of
 
-        policy = policies(table_of(self.checkpoint.rows))
+        policy = table_of(self.run.policy_rows(self.checkpoint))
         abstraction = self.run.config.load_abstraction()
         agent = trained_agent(str(self.run.path), abstraction, policy, argmax=argmax)
         return searching(agent, self.run.config.load_game(), search)

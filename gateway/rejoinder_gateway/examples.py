@@ -58,6 +58,7 @@ _RUN: Json = {
     "seconds_left": 18.7,
     "version": 210,
     "mer": 0.042,
+    "exploitability": 0.0312,
     "win_rates": _WIN_RATES,
     "infosets": 12,
     "workers": [{"games": 2100, "leases": 105, "busy_seconds": 12.5, "up_seconds": 13.5}],

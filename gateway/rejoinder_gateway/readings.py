@@ -44,6 +44,7 @@ class Said(_Written):
     games_per_second: float | None = None
     seconds_left: float | None = None
     mer: float | None = None
+    exploitability: float | None = None
     win_rates: Tellable = {}
     infosets: Count | None = None
     workers: dict[str, Any] = {}
@@ -71,6 +72,7 @@ class Record(_Written):
 
     games: Count
     mer: float | None = None
+    exploitability: float | None = None
     win_rates: dict[str, Any] = {}
     infosets: Count | None = None
 

@@ -62,6 +62,9 @@ class RunSummary(BaseModel):
     seconds_left: float | None
     version: int | None
     mer: float | None
+    exploitability: float | None = Field(
+        description="Exact, by the last evaluation; none where the game is too large."
+    )
     win_rates: dict[str, Any]
     infosets: int | None
     workers: list[dict[str, Figure]]

@@ -16,9 +16,10 @@ import numpy as np
 
 from rejoinder.games import queries
 from rejoinder.measure.infosets import Infoset, Policy
-from rejoinder.methods.tabular.rollout import largest_mean_regrets, policies
+from rejoinder.methods.base import Rows
+from rejoinder.methods.tabular.rollout import largest_mean_regrets
 from rejoinder.methods.tabular.table import Table, table_of
-from rejoinder.run.checkpoints import Checkpoint, Rows
+from rejoinder.run.checkpoints import Checkpoint
 from rejoinder.run.config import RunConfig
 
 _ANSWER_BYTES = 4 * 2**20  # of answers kept for a snapshot: thousands
@@ -52,7 +53,7 @@ class Snapshot(Policy):
     @functools.cached_property
     def policy(self) -> Table:
         """As agents take it."""
-        return policies(table_of(self._rows))
+        return table_of(self._policy_rows)
 
     def answer(self, identifier: str) -> bytes | None:
         """The infoset as JSON, kept for the next who asks: the fast path of a policy query."""

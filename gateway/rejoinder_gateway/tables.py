@@ -30,10 +30,9 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session as Database
 
-from rejoinder.games import GAMES, find_game
+from rejoinder.games import GAMES, find_game, queries
 from rejoinder.games.base import Game, Rules
 from rejoinder.games.session import IllegalMove, Session
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder.measure.search import searching
 from rejoinder_gateway import schemas
 from rejoinder_gateway.catalogue import configuration_of
@@ -190,7 +189,7 @@ class Tables:
             argmax=wanted.argmax,
             search=wanted.search,
             open=wanted.open,
-            kernel=KERNEL_VERSION,
+            kernel=queries.engine_version(game.dtype),
             player=wanted.player.model_dump(mode="json"),
             moves=0,
             outcome=None,
@@ -411,7 +410,7 @@ class Tables:
                 503,
                 "Other rules",
                 f"the game was begun with engine {row.kernel}, whose rules were others than "
-                f"those of {KERNEL_VERSION}, which is here",
+                f"those of {queries.engine_version(GAMES[row.game].dtype)}, which is here",
             ) from None
 
     def _keep(self, table: Table) -> Table:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from rejoinder.methods.actor import Actor
 from rejoinder.run.config import RunConfig
 from rejoinder_learner.inbox import Arrived
 from rejoinder_learner.state import Learner
@@ -20,7 +19,7 @@ class Auditor:
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
-        self._actor = Actor(config)
+        self._actor = config.actor()
         self._random = random.SystemRandom()
         self.audited = 0
 
@@ -36,8 +35,9 @@ class Auditor:
     def is_wrong(self, learner: Learner, arrived: Arrived) -> bool:
         """Whether the game gives another delta; not known if its snapshot is no longer here."""
         played = arrived.played
-        if played.version * self._config.batch not in learner.snapshots():
+        games = played.version * self._config.batch * self._config.block
+        if games not in learner.snapshots():
             return False
         self.audited += 1
-        delta = self._actor.play(played.game, learner.policy_at(played.version))
+        delta = self._actor.play(played.unit, learner.snapshot_at(played.version))
         return delta.tobytes() != played.delta.tobytes()

@@ -10,8 +10,8 @@ import secrets
 import time
 from collections import Counter
 
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder.measure.agents import opponents
+from rejoinder.measure.metrics import evaluation_kernel
 from rejoinder.run.checkpoints import Policies
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
@@ -93,7 +93,7 @@ class Evaluations:
         job = job_name(self._bus.run, f"evaluation-{games}-{secrets.token_hex(4)}")
         self._jobs[games] = job
         self._orders[games] += 1
-        lease = EvaluationLease(name, self._config.eval_games, KERNEL_VERSION)
+        lease = EvaluationLease(name, self._config.eval_games, evaluation_kernel(self._config))
         message = self._codec.encode(lease)
         self.sent_bytes += len(message)
         self._bus.enqueue([Order(job, message, f"evaluation at game {games}")])

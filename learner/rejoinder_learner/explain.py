@@ -20,8 +20,7 @@ import numpy as np
 
 from rejoinder.games.base import Abstraction
 from rejoinder.games.queries import bits
-from rejoinder.kernel.jit import KERNEL_VERSION
-from rejoinder.methods.actor import Delta
+from rejoinder.methods.base import Delta
 from rejoinder.methods.tabular.policy import AVERAGE, LATEST
 from rejoinder.run.checkpoints import DamagedError, RunError
 from rejoinder.run.ledger import first_break
@@ -155,7 +154,7 @@ def history(
     points = []
     for games in run.checkpoint_games():
         try:
-            rows = run.checkpoint(games).rows
+            rows = run.learned(run.checkpoint(games))
         except DamagedError as error:
             report(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
         else:
@@ -176,45 +175,49 @@ def follow(
     It begins at the newest checkpoint before them; in unordered mode at the first game, since only
     then every snapshot that games were played with is at hand. `on_game` hears how far it is.
     """
-    records = run.ledger()
-    _check_ledger(run, records, games.stop)
+    records, block = run.ledger(), run.config.block
+    wanted = range(games.start // block, -(-games.stop // block))
+    _check_ledger(run, records, wanted.stop)
     in_order = run.config.order == "index"
     checkpoint = run.supported_checkpoint(report, most=games.start if in_order else 0)
-    replayed = range(checkpoint.games if checkpoint else 0, games.stop)
+    replayed = range(checkpoint.games // block if checkpoint else 0, wanted.stop)
     replay = Replay(run.config, records, [replayed])
     replay.begin(checkpoint)
     seen = _Seen(infoset, replay)
     before, movers = seen.standing(), []
-    on_game(replayed.start)
+    on_game(replayed.start * block)
     for n in replayed:
-        if n == games.start:
+        if n == wanted.start:
             before = seen.standing()
         played = replay.play(n)
         if played is None:
             raise NotVerified(
-                f"the ledger of {run.path} asks for a snapshot that never was, at {n:,}"
+                f"the ledger of {run.path} asks for a snapshot that never was, at {n * block:,}"
             )
         if not replay.is_as_recorded(n, played):
-            raise NotVerified(_differs(run, n, played.game))
-        decisions = _decisions(infoset, played.delta)
+            raise NotVerified(_differs(run, n * block, played.unit * block))
+        decisions = _decisions(infoset, run.config.decisions(played.delta))
         was = seen.standing() if decisions else before
         replay.fold(played)
-        if decisions and n >= games.start:
+        if decisions and n >= wanted.start:
             now = seen.standing()
-            movers.append(Mover(played.game, n, played.version, decisions, was, now))
-        on_game(n + 1)
+            game, folded = played.unit * block, n * block
+            movers.append(Mover(game, folded, played.version, decisions, was, now))
+        on_game((n + 1) * block)
     after = seen.standing()
-    return Followed(games, replayed, after if not games else before, after, movers)
+    played_again = range(replayed.start * block, replayed.stop * block)
+    return Followed(games, played_again, after if not games else before, after, movers)
 
 
 def total_variation(a: Numbers, b: Numbers) -> float:
     return float(np.abs(a - b).sum()) / 2
 
 
-def _check_ledger(run: RunDir, records: Any, games: int) -> None:
-    if games > len(records):
-        raise NotVerified(f"the ledger of {run.path} ends at game {len(records):,}, not {games:,}")
-    broken = first_break(records[:games], run.config.fingerprint)
+def _check_ledger(run: RunDir, records: Any, units: int) -> None:
+    if units > len(records):
+        ends, asked = (n * run.config.block for n in (len(records), units))
+        raise NotVerified(f"the ledger of {run.path} ends at game {ends:,}, not {asked:,}")
+    broken = first_break(records[:units], run.config.fingerprint)
     if broken is not None:
         raise NotVerified(
             f"the ledger of {run.path} is damaged: its record {broken:,} does not follow from the "
@@ -223,7 +226,7 @@ def _check_ledger(run: RunDir, records: Any, games: int) -> None:
 
 
 def _differs(run: RunDir, n: int, game: int) -> str:
-    others = {str(s.get("kernel")) for s in run.sessions()} - {KERNEL_VERSION}
+    others = {str(s.get("kernel")) for s in run.sessions()} - {run.config.kernel}
     why = f"; it was made by kernels {', '.join(sorted(others))}, not these" if others else ""
     place = "" if game == n else f", number {n:,} of those folded,"
     return f"{run.path}: playing game {game:,}{place} gives another delta than the ledger's{why}"
@@ -247,7 +250,7 @@ class _Seen:
         self._looked_at = 0  # rows that are not it
 
     def standing(self) -> Standing:
-        rows = self._replay.learner.rows
+        rows = self._replay.learner.learned
         if self._row is None:
             key = np.uint64(self._infoset.key)
             places = np.flatnonzero(rows["key"][self._looked_at :] == key)

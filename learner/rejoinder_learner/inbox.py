@@ -36,18 +36,19 @@ class Inbox:
     def start_again(self, learner: Learner, ledger: Any = None) -> None:
         """Forget everything that waits; out of order, the ledger says which games are folded."""
         self._learner = learner
-        self._first_missing = learner.games if self._in_order else 0  # all games before are folded
+        self._first_missing = learner.units if self._in_order else 0  # all units before are folded
         self._beyond: set[int] = set()  # games after that one that are folded too
         # Out of order any snapshot will do that there was in this history, so all are remembered.
         self._heads: dict[int, bytes] = dict(learner.snapshots().values())
         if ledger is not None:
-            self._beyond.update(ledger["game"][: learner.games].tolist())
-            for games in range(0, learner.games + 1, self._config.batch):
-                self._heads[games] = head_after(ledger, games, self._config.fingerprint)
+            self._beyond.update(ledger["unit"][: learner.units].tolist())
+            for units in range(0, learner.units + 1, self._config.batch):
+                games = units * self._config.block
+                self._heads[games] = head_after(ledger, units, self._config.fingerprint)
         self._close_gap()
         self.waiting: dict[int, Arrived] = {}
         # If the learner has gone back: what is still folded was brought by somebody all the same.
-        self.first_from = {w: n for w, n in self.first_from.items() if n < learner.games}
+        self.first_from = {w: n for w, n in self.first_from.items() if n < learner.units}
 
     def add(self, deltas: Deltas) -> list[int]:
         """Take what is new; returns those games. `WireError` if no worker could have sent this."""
@@ -62,10 +63,10 @@ class Inbox:
 
     def arrivals(self, deltas: Deltas) -> dict[int, Arrived]:
         """The games of a message, one by one."""
-        version = deltas.snapshot.games // self._config.batch
+        version = deltas.snapshot.games // (self._config.batch * self._config.block)
         return {
             game: Arrived(Played(game, version, delta), deltas.worker)
-            for game, delta in deltas.by_game().items()
+            for game, delta in deltas.by_unit().items()
         }
 
     def is_missing(self, game: int) -> bool:
@@ -73,19 +74,19 @@ class Inbox:
 
     def next_games(self, stop: int) -> list[Arrived]:
         """The games to fold now: until a gap, or until `stop` games are folded."""
-        room = stop - self._learner.games
+        room = stop - self._learner.units
         if not self._in_order:
             return list(self.waiting.values())[:room]
         games: list[Arrived] = []
-        while len(games) < room and self._learner.games + len(games) in self.waiting:
-            games.append(self.waiting[self._learner.games + len(games)])
+        while len(games) < room and self._learner.units + len(games) in self.waiting:
+            games.append(self.waiting[self._learner.units + len(games)])
         return games
 
     def folded(self, games: Sequence[Arrived]) -> None:
         """The learner has these now."""
-        for n, arrived in enumerate(games, start=self._learner.games - len(games)):
-            del self.waiting[arrived.played.game]
-            self._beyond.add(arrived.played.game)
+        for n, arrived in enumerate(games, start=self._learner.units - len(games)):
+            del self.waiting[arrived.played.unit]
+            self._beyond.add(arrived.played.unit)
             self.first_from.setdefault(arrived.worker, n)
         if not self._in_order:
             self._heads.update(self._learner.snapshots().values())
@@ -97,7 +98,7 @@ class Inbox:
 
     def contradiction(self, deltas: Deltas) -> list[Arrived]:
         """Two deltas of one game that are not the same: at least one of them is wrong."""
-        if self.waiting.keys().isdisjoint(deltas.games) or not self._fits(deltas):
+        if self.waiting.keys().isdisjoint(deltas.units) or not self._fits(deltas):
             return []
         for game, arrived in self.arrivals(deltas).items():
             there = self.waiting.get(game)
@@ -116,17 +117,18 @@ class Inbox:
 
     def _fits(self, deltas: Deltas) -> bool:
         """Whether they belong to this history, as far as it is known; `WireError` as in `add`."""
-        first, last = deltas.games[0], deltas.games[-1]
+        first, last = deltas.units[0], deltas.units[-1]
         if deltas.snapshot.games > self._learner.games:
             return False  # from before a fall, or a lie: that snapshot has not been taken yet
-        if last >= min(self._config.games, self._config.playable_before(self._learner.games)):
+        if last >= min(self._config.units, self._config.playable_before(self._learner.units)):
             raise WireError(f"deltas: game {last} has not been leased yet")
         if last < self._first_missing:
             return True  # duplicates, whatever they were made with
         if not self._in_order:  # any snapshot will do
             return self._heads.get(deltas.snapshot.games) == deltas.snapshot.head
         versions = {self._config.version_for(game) for game in (first, last)}
-        wanted = self._learner.snapshots().get(min(versions) * self._config.batch)
+        games = min(versions) * self._config.batch * self._config.block
+        wanted = self._learner.snapshots().get(games)
         return len(versions) == 1 and deltas.snapshot == wanted
 
     def _close_gap(self) -> None:

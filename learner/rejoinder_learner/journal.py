@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rejoinder.kernel.jit import KERNEL_VERSION
-from rejoinder.measure.metrics import table_statistics
+from rejoinder.measure.metrics import exact_exploitability, table_statistics
 from rejoinder.run.checkpoints import Policies, RunError
 from rejoinder.run.config import RunConfig
 from rejoinder.run.rundir import RunDir
@@ -43,10 +42,10 @@ class Journal:
         run, config = self._run, self._run.config
         checkpoint = run.supported_checkpoint(self._report, most)
         learner = Learner(config, checkpoint)
-        if checkpoint and checkpoint.kernel != KERNEL_VERSION:
+        if checkpoint and checkpoint.kernel != config.kernel:
             self._report(
                 f"the checkpoint was made by kernels {checkpoint.kernel} and goes on with "
-                f"{KERNEL_VERSION}: the digest may differ from that of an uninterrupted run"
+                f"{config.kernel}: the digest may differ from that of an uninterrupted run"
             )
         run.drop_metrics_after(learner.games)
         self._ledger_from = self.saved = learner.games
@@ -62,7 +61,10 @@ class Journal:
     def statistics(self, learner: Learner) -> dict[str, Any]:
         """Note what the table looks like now."""
         abstraction = learner.config.load_abstraction()
-        record = {"games": learner.games, **table_statistics(learner.rows, abstraction)}
+        record = {"games": learner.games, **table_statistics(learner.learned, abstraction)}
+        exploitability = exact_exploitability(self._run.config, learner.policy_rows())
+        if exploitability is not None:
+            record["exploitability"] = exploitability
         self._note(record)
         return record
 
@@ -138,12 +140,14 @@ class Journal:
         self._metrics_told = False
 
 
-def is_due(config: RunConfig, every: int, games: int) -> bool:
-    """At every so many games, and at the last one; 0 means never."""
-    return every > 0 and (games == config.games or games % every == 0)
+def is_due(config: RunConfig, every: int, units: int) -> bool:
+    """At every so many games (rounded up to whole units), and at the last one; 0 means never."""
+    return every > 0 and (units == config.units or units % config.in_units(every) == 0)
 
 
-def next_stop(config: RunConfig, games: int) -> int:
-    """The next number of games at which there is something to measure or to save."""
-    regular = [every for every in (config.eval_every, config.checkpoint_every) if every > 0]
-    return min([config.games, *((games // every + 1) * every for every in regular)])
+def next_stop(config: RunConfig, units: int) -> int:
+    """The next number of units at which there is something to measure or to save."""
+    regular = [
+        config.in_units(every) for every in (config.eval_every, config.checkpoint_every) if every
+    ]
+    return min([config.units, *((units // every + 1) * every for every in regular)])

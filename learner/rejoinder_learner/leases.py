@@ -6,7 +6,6 @@ import secrets
 import time
 from collections.abc import Iterable
 
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder.run.config import RunConfig
 from rejoinder.transport.bus import Bus, Order, job_name
 from rejoinder.transport.wire import Codec, Deltas, Lease
@@ -26,7 +25,7 @@ class Leases:
         self._config = config
         self._publisher = publisher
         self._prefix = ""
-        self._planner = Planner(config, config.games)
+        self._planner = Planner(config, config.units)
         self.repeated = 0  # games that were leased more than once
         self.sent_bytes = 0
         self.workers = workers  # how many there are to share the games
@@ -48,7 +47,7 @@ class Leases:
         self._bus.withdraw_all()
 
     def lease_what_can_be_played(self) -> None:
-        self._enqueue(self._planner.new_leases(self._learner.games, self.workers))
+        self._enqueue(self._planner.new_leases(self._learner.units, self.workers))
 
     def arrived(self, games: list[int], deltas: Deltas) -> None:
         """Games are here, so their leases are done; copies still in the queue are withdrawn."""
@@ -92,11 +91,12 @@ class Leases:
             first, end = lease.games.start, lease.games.stop
             version = self._config.version_for(first)
             if self._config.order == "arrival":
-                version = self._learner.games // self._config.batch
-            snapshot = self._publisher.publish(version * self._config.batch)
+                version = self._learner.units // self._config.batch
+            games = version * self._config.batch * self._config.block
+            snapshot = self._publisher.publish(games)
             pinned = snapshot if self._config.order == "index" else None
-            message = self._codec.encode(Lease(first, end, pinned, KERNEL_VERSION))
-            orders.append(Order(self._job(lease), message, f"games {first} to {end - 1}", urgent))
+            message = self._codec.encode(Lease(first, end, pinned, self._config.kernel))
+            orders.append(Order(self._job(lease), message, f"units {first} to {end - 1}", urgent))
         if orders:
             self.sent_bytes += sum(len(order.message) for order in orders)
             self._bus.enqueue(orders)

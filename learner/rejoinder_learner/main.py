@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder.run.checkpoints import Policies, RunError
 from rejoinder.run.rundir import RunDir
 from rejoinder.transport.bus import LEARNER_TTL, Bus, Flushed
@@ -86,7 +85,7 @@ class LearnerService:
             self._inbox.first_from, self._banned = known["first_game"], set(known["banned"])
             self._go_on_from(*self._journal.resume())
             self._run.begin_session(from_game=self._learner.games)
-            self._telemetry.begin(self._learner.games, self._config.games, len(self._learner.rows))
+            self._telemetry.begin(self._learner.games, self._config.target, len(self._learner.rows))
             warm_up(self._config)
             gc.freeze()  # compiled code is a big heap that the collector need not search again
             self._keep_trying(self._establish)
@@ -119,7 +118,7 @@ class LearnerService:
 
     @property
     def finished(self) -> bool:
-        return self._learner.games >= self._config.games and not self._evaluations.waiting
+        return self._learner.units >= self._config.units and not self._evaluations.waiting
 
     def _receive(self, data: bytes) -> None:
         """Give a message to whom it concerns; what nobody can use goes into quarantine."""
@@ -139,7 +138,7 @@ class LearnerService:
     def _take(self, deltas: Deltas) -> None:
         if deltas.worker in self._banned:
             self._telemetry.deltas("banned", len(deltas.counts))
-            self._leases.worthless(deltas.games)
+            self._leases.worthless(deltas.units)
             return
         for arrived in self._inbox.contradiction(deltas):
             if self._auditor.is_wrong(self._learner, arrived):
@@ -160,28 +159,30 @@ class LearnerService:
 
     def _fold(self) -> None:
         """Fold what is next, stopping wherever something is to be measured or saved."""
-        stop = next_stop(self._config, self._learner.games)
+        stop = next_stop(self._config, self._learner.units)
         while games := self._inbox.next_games(stop):
             if liar := self._auditor.find_liar(self._learner, games):
                 self._expel(liar)
                 return
             self._fold_now(games)
-            if self._learner.games == stop:
+            if self._learner.units == stop:
                 self._measure_and_save()
-                stop = next_stop(self._config, self._learner.games)
+                stop = next_stop(self._config, self._learner.units)
 
     def _fold_now(self, games: list[Arrived]) -> None:
         learner, begin = self._learner, time.perf_counter()
         learner.fold_all([arrived.played for arrived in games])
         seconds = time.perf_counter() - begin
         self._inbox.folded(games)
-        self._telemetry.folded(len(games), learner.games, len(learner.rows), seconds)
+        self._telemetry.folded(
+            len(games) * self._config.block, learner.games, len(learner.rows), seconds
+        )
 
     def _measure_and_save(self) -> None:
-        if is_due(self._config, self._config.eval_every, self._learner.games):
+        if is_due(self._config, self._config.eval_every, self._learner.units):
             self._metrics = self._metrics | self._journal.statistics(self._learner)
             self._evaluations.order(self._learner)
-        if is_due(self._config, self._config.checkpoint_every, self._learner.games):
+        if is_due(self._config, self._config.checkpoint_every, self._learner.units):
             self._save()
 
     def _save(self) -> None:
@@ -252,7 +253,7 @@ class LearnerService:
 
     def _expel(self, liar: Arrived) -> None:
         """A delta is not what its game gives: undo all that its worker has brought."""
-        worker, game = liar.worker, liar.played.game
+        worker, game = liar.worker, liar.played.unit * self._config.block
         self._banned.add(worker)
         self._quarantine(f"{worker} sent a wrong delta of game {game}", liar.played.delta.tobytes())
         before = self._inbox.first_from.get(worker)
@@ -262,6 +263,7 @@ class LearnerService:
             self._bus.ban(worker)
             self._leases.lease_again(dropped)
             return
+        before *= self._config.block
         learner, evaluations = self._journal.resume(most=before)
         self._run.go_back(learner.games)
         self._report(
@@ -294,14 +296,14 @@ class LearnerService:
         self._bus.announce(
             {
                 "fingerprint": self._config.fingerprint,
-                "kernel": KERNEL_VERSION,
+                "kernel": self._config.kernel,
                 "config": self._config.model_dump(mode="json"),
                 "finished": finished,
             }
         )
 
     def _tell(self, queued: int, workers: dict[str, Any], state: str = "training") -> None:
-        games, target = self._learner.games, self._config.games
+        games, target = self._learner.games, self._config.target
         status = describe(
             games=games,
             target=target,
@@ -313,24 +315,25 @@ class LearnerService:
                 "state": state if workers or state != "training" else "waiting for workers",
                 "id": self._run.id,
                 "fingerprint": self._config.fingerprint,
-                "version": games // self._config.batch,
+                "version": self._learner.units // self._config.batch,
                 "infosets": len(self._learner.rows),
                 "queued": queued,
-                "outstanding": self._leases.outstanding,
-                "unfolded": len(self._inbox.waiting),
-                "leased_again": self._leases.repeated,
-                "duplicates": self._inbox.duplicates,
-                "stale": self._inbox.stale,
+                "outstanding": self._leases.outstanding * self._config.block,
+                "unfolded": len(self._inbox.waiting) * self._config.block,
+                "leased_again": self._leases.repeated * self._config.block,
+                "duplicates": self._inbox.duplicates * self._config.block,
+                "stale": self._inbox.stale * self._config.block,
                 "audited": self._auditor.audited,
                 "quarantined": self._quarantined,
                 "banned": sorted(self._banned),
                 "checkpoint": self._journal.saved,
             },
         )
-        end = min(target, self._config.playable_before(games), games + MAX_OUTSTANDING)
+        units, config = self._learner.units, self._config
+        end = min(config.units, config.playable_before(units), units + MAX_OUTSTANDING)
         self._telemetry.tell(
             status,
-            window=end - games,
+            window=(end - units) * config.block,
             snapshot_bytes=self._publisher.sent_bytes,
             lease_bytes=self._leases.sent_bytes + self._evaluations.sent_bytes,
         )

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rejoinder.methods.base import Rows
 from rejoinder.methods.tabular.patch import Patch
-from rejoinder.run.checkpoints import Rows
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.transport.bus import Bus
-from rejoinder.transport.wire import Codec, Snapshot
+from rejoinder.transport.wire import Codec, SnapshotPart
 from rejoinder_learner.state import Learner
 from rejoinder_learner.telemetry import LearnerMetrics
 
@@ -58,21 +58,24 @@ class Publisher:
         newest = self._published[-1]
         self._learner.keep_from = newest.games
         self._bus.name_newest(newest)
-        version = newest.games // self._learner.config.batch
+        config = self._learner.config
+        version = newest.games // (config.batch * config.block)
         self._telemetry.published(version, time.perf_counter() - begin)
         return wanted
 
     def publish_for_evaluation(self, name: SnapshotId, rows: Rows) -> None:
         """Put policies on the server that are in nobody's chain."""
-        self._bus.publish_for_evaluation(name.games, self._parts(name, None, _all(rows)))
+        parts = self._parts(name, None, _all(rows), policies=True)
+        self._bus.publish_for_evaluation(name.games, parts)
 
     def _begin_chain(self, wanted: SnapshotId) -> None:
         """The oldest snapshot that is still needed, complete; the later ones as patches on it."""
         oldest = self._learner.oldest
         needed = {name for name in self._published if name.games >= oldest.games} | {wanted}
         outdated = self._abandoned | {name.games for name in self._published}
-        table = self._learner.policy_at(oldest.games // self._learner.config.batch)
-        self._bus.publish(oldest, self._parts(oldest, None, _all(table.rows[: table.size[0]])))
+        config = self._learner.config
+        snapshot = self._learner.snapshot_at(oldest.games // (config.batch * config.block))
+        self._bus.publish(oldest, self._parts(oldest, None, _all(snapshot.rows)))
         self._published, self._patched = [oldest], 0
         for name in sorted(needed - {oldest}):
             self._send_patch(name, self._published[-1])
@@ -85,13 +88,16 @@ class Publisher:
         self._published = sorted([*self._published, name])
         self._patched += len(patch.index)
 
-    def _parts(self, name: SnapshotId, base: SnapshotId | None, patch: Patch) -> Iterator[bytes]:
+    def _parts(
+        self, name: SnapshotId, base: SnapshotId | None, patch: Patch, policies: bool = False
+    ) -> Iterator[bytes]:
         size = len(patch.rows) if base is None else self._learner.size_at(name.games)
         parts = max(1, -(-len(patch.index) // PART_ROWS))
         for part in range(parts):
             piece = slice(part * PART_ROWS, (part + 1) * PART_ROWS)
             rows = Patch(patch.index[piece], patch.rows[piece])
-            message = self._codec.encode(Snapshot(name, base, part, parts, size, rows))
+            made = SnapshotPart(name, base, part, parts, size, rows, policies)
+            message = self._codec.encode(made)
             self.sent_bytes += len(message)
             yield message
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.methods.actor import Actor
-from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.methods.base import Snapshot
 from rejoinder.run.checkpoints import Checkpoint
 from rejoinder.run.config import Learning
 from rejoinder.run.ledger import RECORD, record
@@ -27,8 +26,8 @@ class Replay:
     def __init__(self, config: Learning, records: Any, chosen: Iterable[range]) -> None:
         self._config, self._records = config, records
         self._in_order = config.order == "index"
-        self._actor = Actor(config)
-        self._snapshots: dict[int, Table] = {}  # unordered mode: by version
+        self._actor = config.actor()
+        self._snapshots: dict[int, Snapshot] = {}  # unordered mode: by version
         self._last_use: dict[int, int] = {}
         if not self._in_order:
             versions = records["version"]
@@ -44,10 +43,12 @@ class Replay:
         """The n-th game folded; None if its snapshot is not at hand. Valid until the next one."""
         if self._in_order:
             version = self._config.version_for(n)
-            return Played(n, version, self._actor.play(n, self.learner.policy_at(version)))
-        game, version = int(self._records["game"][n]), int(self._records["version"][n])
-        policy = self._snapshots.get(version)
-        return None if policy is None else Played(game, version, self._actor.play(game, policy))
+            return Played(n, version, self._actor.play(n, self.learner.snapshot_at(version)))
+        unit, version = int(self._records["unit"][n]), int(self._records["version"][n])
+        snapshot = self._snapshots.get(version)
+        if snapshot is None:
+            return None
+        return Played(unit, version, self._actor.play(unit, snapshot))
 
     def is_as_recorded(self, n: int, played: Played) -> bool:
         """Whether the delta is the one that the ledger names."""
@@ -65,11 +66,10 @@ class Replay:
     def _keep_snapshots(self) -> None:
         if self._in_order:
             return
-        games = self.learner.games
-        for version in [v for v in self._snapshots if self._last_use[v] < games]:
+        units = self.learner.units
+        for version in [v for v in self._snapshots if self._last_use[v] < units]:
             del self._snapshots[version]
         for taken in self.learner.snapshots():
-            version = taken // self._config.batch
-            if version not in self._snapshots and self._last_use.get(version, -1) >= games:
-                table = self.learner.policy_at(version)
-                self._snapshots[version] = table_of(table.rows[: table.size[0]])
+            version = taken // (self._config.batch * self._config.block)
+            if version not in self._snapshots and self._last_use.get(version, -1) >= units:
+                self._snapshots[version] = self.learner.snapshot_at(version).copy()

@@ -18,7 +18,7 @@ from typing import Any
 
 from rejoinder.measure.metrics import win_rates
 from rejoinder.measure.warm import warm_up_player
-from rejoinder.methods.actor import Actor, Delta
+from rejoinder.methods.base import Delta
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.checkpoints import RunError
 from rejoinder.run.rundir import RunDir
@@ -71,9 +71,9 @@ def _train(
 ) -> TrainResult:
     config, journal = run.config, Journal(run, report, telemetry)
     learner, evaluations = journal.resume()
-    telemetry.begin(learner.games, config.games, len(learner.rows))
+    telemetry.begin(learner.games, config.target, len(learner.rows))
     run.begin_session(from_game=learner.games)
-    actor = Actor(config)
+    actor = config.actor()
     warm_up(config)
     warm_up_player(config)
     first, start = learner.games, time.perf_counter()
@@ -81,24 +81,25 @@ def _train(
     on_game(first)
     for games, policies in evaluations.items():  # left over by a run with workers
         journal.win_rates(games, win_rates(config, games, table_of(policies.rows)))
-    while learner.games < config.games and not (should_stop() or run.stop_requested()):
-        _fold(learner, actor.play(learner.games, learner.policy_for(learner.games)), telemetry)
-        if is_due(config, config.eval_every, learner.games):
+    while learner.units < config.units and not (should_stop() or run.stop_requested()):
+        _fold(learner, actor.play(learner.units, learner.snapshot_for(learner.units)), telemetry)
+        if is_due(config, config.eval_every, learner.units):
             journal.statistics(learner)
-            journal.win_rates(learner.games, win_rates(config, learner.games, learner.policy()))
-        if is_due(config, config.checkpoint_every, learner.games) and learner.games < config.games:
+            policy = table_of(learner.policy_rows())
+            journal.win_rates(learner.games, win_rates(config, learner.games, policy))
+        if is_due(config, config.checkpoint_every, learner.units) and learner.units < config.units:
             journal.save(learner)
         notice.tell(learner)
         on_game(learner.games)
     journal.save_last(learner)
-    notice.tell(learner, "finished" if learner.games >= config.games else "stopped")
+    notice.tell(learner, "finished" if learner.units >= config.units else "stopped")
     telemetry.end()
     return TrainResult(
         games=learner.games,
         played=learner.games - first,
         seconds=time.perf_counter() - start,
         digest=learner.digest(),
-        finished=learner.games >= config.games,
+        finished=learner.units >= config.units,
     )
 
 
@@ -120,7 +121,7 @@ class Notice:
             latest |= record
         status = describe(
             games=learner.games,
-            target=self._run.config.games,
+            target=self._run.config.target,
             rate=self._rate.update(learner.games, now),
             metrics=latest,
             workers={},
@@ -128,7 +129,7 @@ class Notice:
                 "state": state,
                 "id": self._run.id,
                 "fingerprint": self._run.config.fingerprint,
-                "version": learner.games // self._run.config.batch,
+                "version": learner.units // self._run.config.batch,
                 "infosets": len(learner.rows),
             },
         )
@@ -141,4 +142,6 @@ class Notice:
 def _fold(learner: Learner, delta: Delta, telemetry: LearnerMetrics) -> None:
     begin = time.perf_counter()
     learner.fold(delta)
-    telemetry.folded(1, learner.games, len(learner.rows), time.perf_counter() - begin)
+    telemetry.folded(
+        learner.config.block, learner.games, len(learner.rows), time.perf_counter() - begin
+    )

@@ -54,6 +54,7 @@ def describe(
         "seconds_left": round((target - games) / rate, 1) if rate > 0 else None,
         **figures,
         "mer": metrics.get("mer"),
+        "exploitability": metrics.get("exploitability"),
         "win_rates": metrics.get("win_rates", {}),
         "workers": dict(workers),
     }

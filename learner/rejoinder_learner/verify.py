@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder.run.checkpoints import Checkpoint, DamagedError, RunError
 from rejoinder.run.ledger import first_break, head_after
 from rejoinder.run.rundir import RunDir
@@ -47,18 +46,22 @@ class Verification:
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what a person should know beside them
     checkpoints: int = 0  # that are kept, good or bad
-    starts: list[int] = field(default_factory=lambda: [0])  # games after which the state is known
-    playable: int = 0  # games of the ledger that can be played again
-    recomputed: int = 0  # games
+    starts: list[int] = field(default_factory=lambda: [0])  # units after which the state is known
+    playable: int = 0  # units of the ledger that can be played again
+    recomputed: int = 0  # units
     compared: int = 0  # checkpoints that were reached by recomputing
-    not_checkable: int = 0  # games whose snapshot could not be had (unordered mode only)
+    not_checkable: int = 0  # units whose snapshot could not be had (unordered mode only)
 
     @property
     def holds(self) -> bool:
         return not self.problems
 
-    def object(self, part: str, game: int, what: str) -> None:
-        self.problems.append(Problem(part, game, what))
+    def object(self, part: str, unit: int, what: str) -> None:
+        self.problems.append(Problem(part, self.games(unit), what))
+
+    def games(self, units: int) -> int:
+        """So many units in games, which is what people count."""
+        return units * self.run.config.block
 
 
 def verify(
@@ -84,10 +87,10 @@ def read(run: RunDir) -> Verification:
             kernels.add(checkpoint.kernel)
     _check_ends(found, checkpoints)
     _check_start(found, checkpoints)
-    if others := sorted(kernels - {KERNEL_VERSION}):
+    if others := sorted(kernels - {run.config.kernel}):
         found.notes.append(
             f"the run was made, at least in part, by kernels {', '.join(others)}; these are "
-            f"{KERNEL_VERSION}, so a difference in recomputed games may be due to that"
+            f"{run.config.kernel}, so a difference in recomputed games may be due to that"
         )
     return found
 
@@ -116,11 +119,13 @@ def recompute(
         try:
             _recompute_segment(found, replay, games, done, on_game)
         except ValueError as error:
-            if {games.start, games.stop} & {*found.starts[1:]} <= {*found.run.checkpoint_games()}:
+            ends = {found.games(n) for n in {games.start, games.stop} & {*found.starts[1:]}}
+            if ends <= {*found.run.checkpoint_games()}:
                 found.object("checkpoint", games.start, f"cannot be continued: {error}")
             else:
+                first, end = found.games(games.start), found.games(games.stop)
                 found.notes.append(
-                    f"games {games.start:,} to {games.stop - 1:,} were not checked to the end: "
+                    f"games {first:,} to {end - 1:,} were not checked to the end: "
                     "a trainer at work has removed a checkpoint that is needed for that"
                 )
         done += len(games)
@@ -133,22 +138,23 @@ def _check_ledger(found: Verification) -> None:
     broken = first_break(records, config.fingerprint)
     if broken is not None:
         found.object("ledger", broken, "its record does not follow from the one before")
-    n, game, version = np.arange(len(records)), records["game"], records["version"]
+    n, unit, version = np.arange(len(records)), records["unit"], records["version"]
     if config.order == "index":
-        wrong_game = game != n
+        wrong_game = unit != n
         wrong_version = version != np.maximum(0, n // config.batch - config.lag)
         asked = "the contract asks for"
     else:
         twice = np.ones(len(records), bool)
-        twice[np.unique(game, return_index=True)[1]] = False
-        last = max(config.games, len(records))
+        twice[np.unique(unit, return_index=True)[1]] = False
+        last = max(config.units, len(records))
         end = np.minimum((n // config.batch + config.lag + 1) * config.batch, last)
-        wrong_game, wrong_version = twice | (game >= end), version > n // config.batch
+        wrong_game, wrong_version = twice | (unit >= end), version > n // config.batch
         asked = "there were only versions up to"
     if wrong_game.any():
         first = int(wrong_game.argmax())
-        again = ", which was folded before" if game[first] in game[:first] else ""
-        what = f"the ledger has game {game[first]} as number {first} of the games folded{again}"
+        again = ", which was folded before" if unit[first] in unit[:first] else ""
+        game, number = found.games(int(unit[first])), found.games(first)
+        what = f"the ledger has game {game} as number {number} of the games folded{again}"
         found.object("ledger", first, what)
     if wrong_version.any():
         first = int(wrong_version.argmax())
@@ -167,32 +173,36 @@ def _check_checkpoint(found: Verification, games: int) -> Checkpoint | None:
     except DamagedError as error:
         if games in run.checkpoint_games():  # not removed by a trainer in the meantime
             found.checkpoints += 1
-            found.object("checkpoint", games, f"is damaged: {error}")
+            what = f"is damaged: {error}"
+            found.problems.append(Problem("checkpoint", games, what))
         return None
     found.checkpoints += 1
-    if games > len(records):
+    block = run.config.block
+    units = games // block
+    if units > len(records):
         return checkpoint  # that the ledger is too short is said once, for all of them
-    heads = {games: checkpoint.head}
+    heads = {units: checkpoint.head}
     heads |= {v * run.config.batch: part.head for v, part in checkpoint.snapshots.items()}
-    heads |= {n: part.head for n, part in checkpoint.evaluations.items()}
+    heads |= {n // block: part.head for n, part in checkpoint.evaluations.items()}
     if wrong := [n for n in heads if heads[n] != head_after(records, n, fingerprint)]:
-        of = "" if wrong[0] == games else f" (policies after {wrong[0]} games)"
-        found.object("checkpoint", games, f"belongs to another history than the ledger's{of}")
-    elif games:
-        found.starts.append(games)
+        of = "" if wrong[0] == units else f" (policies after {found.games(wrong[0])} games)"
+        found.object("checkpoint", units, f"belongs to another history than the ledger's{of}")
+    elif units:
+        found.starts.append(units)
     return checkpoint
 
 
 def _check_ends(found: Verification, checkpoints: list[int]) -> None:
     """Ledger and checkpoints must end together, but for what a crash explains."""
-    games, newest = len(found.records), max(checkpoints, default=0)
+    units, newest = len(found.records), max(checkpoints, default=0)
+    games = found.games(units)
     if games < newest:
-        found.object("ledger", games, f"it ends here, before the checkpoint at game {newest}")
+        found.object("ledger", units, f"it ends here, before the checkpoint at game {newest}")
     elif games == newest or games in found.run.checkpoint_games():
         return  # in the second case a trainer at work has just written it
-    elif games >= found.run.config.games:
+    elif units >= found.run.config.units:
         what = "is missing, though the ledger says that the run is finished (--resume makes it)"
-        found.object("checkpoint", games, what)
+        found.object("checkpoint", units, what)
     else:
         found.notes.append(
             f"the ledger goes on for {games - newest:,} games after the newest checkpoint; "
@@ -217,7 +227,7 @@ def _recompute_segment(
 ) -> None:
     """Replay games from a checkpoint on, until one of them is wrong."""
     known = games.start or found.run.config.start
-    replay.begin(found.run.checkpoint(games.start) if known else None)
+    replay.begin(found.run.checkpoint(found.games(games.start)) if known else None)
     complete = True  # no game was left out, so the learner's state is known
     for n in games:
         played = replay.play(n)
@@ -227,7 +237,9 @@ def _recompute_segment(
         else:
             found.recomputed += 1
             if not replay.is_as_recorded(n, played):
-                what = f"playing game {played.game} gives another delta than the ledger's"
+                what = (
+                    f"playing game {found.games(played.unit)} gives another delta than the ledger's"
+                )
                 found.object("recomputation", n, what)
                 replay.forget_snapshots()
                 return
@@ -235,7 +247,7 @@ def _recompute_segment(
                 replay.fold(played)
         on_game(done + n + 1 - games.start)
     if complete and games.stop in found.starts:
-        made, kept = replay.learner.checkpoint(), found.run.checkpoint(games.stop)
+        made, kept = replay.learner.checkpoint(), found.run.checkpoint(found.games(games.stop))
         if not _compare(found, made, kept):
             replay.forget_snapshots()
 
@@ -252,7 +264,7 @@ def _compare(found: Verification, made: Checkpoint, kept: Checkpoint) -> bool:
             f"{name} of the checkpoint is not what the games since the checkpoint before "
             f"lead to: {_difference(*parts[name])}"
         )
-        found.object("recomputation", made.games, what)
+        found.problems.append(Problem("recomputation", made.games, what))
     return not differing
 
 

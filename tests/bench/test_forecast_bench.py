@@ -68,5 +68,5 @@ def test_intervals_without_an_end_hide_no_others(bounded_held: int, ok: bool) ->
 
 
 def _little() -> RunConfig:
-    changed = {"games": 40, "rollouts": 1, "eval_every": 2, "eval_games": 4}
+    changed = {"games": 40, "method.rollouts": 1, "eval_every": 2, "eval_games": 4}
     return load_config("paper", changed)

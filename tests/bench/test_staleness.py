@@ -26,7 +26,7 @@ from rejoinder_bench.studies.estimate import estimate
 from rejoinder_bench.studies.staleness import Cell, Grid, make_grid
 from rejoinder_bench.studies.throughput import Measured, Timing, games_to_time, speed
 
-KUHN = ["games=40", "rollouts=1"]
+KUHN = ["games=40", "method.rollouts=1"]
 
 
 def small_grid(**fields: Any) -> Grid:
@@ -140,7 +140,7 @@ def test_the_key_changes_with_all_that_the_result_depends_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fields: list[dict[str, Any]] = [
-        *({"batch": 6}, {"lag": 2}, {"seed": 5}, {"games": 61}, {"rollouts": 3}),
+        *({"batch": 6}, {"lag": 2}, {"seed": 5}, {"games": 61}, {"method.rollouts": 3}),
         *({"eval_every": 7}, {"eval_games": 22}),
     ]
     tasks = [Task(kuhn(), 10), Task(kuhn(), 11), *(Task(kuhn(**field), 10) for field in fields)]
@@ -217,7 +217,9 @@ def test_costs_are_kept(tmp_path: Path, no_clock: list[Timing]) -> None:
         found = throughput.known_costs(tmp_path / "costs.json", kuhn(), False, said.append)
         assert asdict(found) == asdict(COSTS)
     assert len(said) == 1
-    throughput.known_costs(tmp_path / "costs.json", kuhn(rollouts=7), False, said.append)
+    throughput.known_costs(
+        tmp_path / "costs.json", kuhn(**{"method.rollouts": 7}), False, said.append
+    )
     assert len(said) == 2
 
 

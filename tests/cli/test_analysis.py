@@ -32,7 +32,7 @@ def kuhn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trained(path: Path, config: str, games: int = 100) -> Path:
-    settings = ("checkpoint_every=50", "rollouts=2", "eval_every=0", f"games={games}")
+    settings = ("checkpoint_every=50", "method.rollouts=2", "eval_every=0", f"games={games}")
     words = [word for setting in settings for word in ("--set", setting)]
     run_json("train", config, "--mode", "sequential", "--run", path, *words)
     return path

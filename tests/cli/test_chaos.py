@@ -37,7 +37,7 @@ def test_a_run_survives_every_kind_of_death(tmp_path: Path) -> None:
 
 def chaos(path: Path, kills: int, seed: int) -> dict[str, Any]:
     numbers = ("--kills", str(kills), "--seed", str(seed), "--workers", "2")
-    result = run_json("chaos", "paper", *numbers, "--set", "rollouts=10", "--run", path)
+    result = run_json("chaos", "paper", *numbers, "--set", "method.rollouts=10", "--run", path)
     assert result["equal"], result
     assert result["digest"] == result["expected"]
     assert result["problems"] == []
@@ -62,7 +62,7 @@ def test_every_kind_gets_its_share(kills: int) -> None:
 
 
 def test_a_difference_is_noticed(tmp_path: Path) -> None:
-    fields = {"game": "kuhn", "rollouts": 2, "eval_every": 10, "eval_games": 20, "games": 20}
+    fields = {"game": "kuhn", "method.rollouts": 2, "eval_every": 10, "eval_games": 20, "games": 20}
     runs = {
         name: RunDir.create(tmp_path / name, make_config(fields | {"seed": seed}))
         for name, seed in (("a", 1), ("b", 1), ("c", 2))

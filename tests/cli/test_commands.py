@@ -116,7 +116,10 @@ def test_overwrite_deletes_runs_only(tmp_path: Path) -> None:
         (("train", "papr"), "no config is called 'papr'"),
         (("train", "none.toml"), "none.toml: cannot be read: No such file"),
         (("train", "paper", "--set", "rolouts=3"), "near it: rollouts"),
-        (("train", "paper", "--set", "epsilon=high"), "epsilon: input should be a valid number"),
+        (
+            ("train", "paper", "--set", "method.epsilon=high"),
+            "epsilon: input should be a valid number",
+        ),
         (("train", "paper", "--set", "rules.sets_needed=9"), "rules.sets_needed"),
         (("train", "paper", "--games", "0"), "games: input should be greater"),
         (("train", "paper", "--seed", "-1"), "seed: input should be greater"),

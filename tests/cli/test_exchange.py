@@ -16,7 +16,7 @@ from rejoinder.run.config import make_config
 from rejoinder.run.rundir import RunDir
 from rejoinder_cli.options import plan
 
-SMALL = ("--set", "rollouts=1", "--set", "eval_every=0", "--mode", "sequential")
+SMALL = ("--set", "method.rollouts=1", "--set", "eval_every=0", "--mode", "sequential")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,8 @@ def test_a_checkpoint_goes_out_and_comes_in_again(trained: Path, tmp_path: Path)
     assert made["infosets"] == told["infosets"] > 50
     assert rows(again) == rows(trained)
     config = RunDir.open(again).config
-    assert (config.seed, config.games, config.rollouts) == (7, 12, 1)
+    assert (config.seed, config.games) == (7, 12)
+    assert config.method.model_dump()["rollouts"] == 1
     run_json("export", again, "--format", "paper", "--out", second)
     assert first.read_bytes() == second.read_bytes()
 
@@ -71,7 +72,7 @@ def test_an_imported_run_is_trained_on(trained: Path, tmp_path: Path) -> None:
     [
         (lambda text: text[:-300], "damaged JSON: "),
         (lambda text: text.replace("0.0,\n", "", 1), "it has 21 actions, not 22"),
-        (lambda text: text.replace('"epsilon": 0.1', '"epsilon": 3'), "epsilon: "),
+        (lambda text: text.replace('"method.epsilon": 0.1', '"method.epsilon": 3'), "epsilon: "),
         (lambda _: "", "damaged JSON: "),
     ],
 )
@@ -101,7 +102,7 @@ def test_what_cannot_be_is_one_line(trained: Path, tmp_path: Path) -> None:
     assert "is a run" in refused("import", trained, "--run", tmp_path / "run")
     assert "holds a run already" in refused("import", file, "--run", trained)
     assert "buffer_size: it is 10 in" in refused(
-        "import", file, "--run", tmp_path / "run", "--set", "buffer_size=3"
+        "import", file, "--run", tmp_path / "run", "--set", "method.buffer_size=3"
     )
     run_json("train", "micro", "--games", "3", *SMALL, "--run", tmp_path / "micro")
     assert "rules.property_copies: (3, 0, 1) cannot be said in the paper's format" in refused(

@@ -30,7 +30,7 @@ from rejoinder_cli.supervise import Household, Program
 NEEDS_PROMETHEUS = pytest.mark.skipif(
     shutil.which("prometheus") is None, reason="needs Prometheus: apt install prometheus"
 )
-SMALL = ["small", "--set", "rollouts=1", "--set", "eval_games=10"]
+SMALL = ["small", "--set", "method.rollouts=1", "--set", "eval_games=10"]
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of one game, one of another game, one of other rules."""
     folder = tmp_path_factory.mktemp("runs")
     alike = ("--games", "100", "--set", "checkpoint_every=25", "--set", "eval_every=10")
-    quick = (*alike, "--mode", "sequential", "--set", "rollouts=4", "--set", "eval_games=20")
+    quick = (*alike, "--mode", "sequential", "--set", "method.rollouts=4", "--set", "eval_games=20")
     run_json("train", "tiny", *quick, "--run", folder / "intent")
     finer = ("--set", "abstraction=progress")
     run_json("train", "tiny", *quick, *finer, "--run", folder / "progress")
@@ -141,7 +141,7 @@ def test_runs_of_equal_names_have_figures_of_their_own(
 ) -> None:
     few = functools.partial(subject.Effort, analysed_games=20, attack_games=2, attack_samples=2)
     monkeypatch.setattr(subject, "Effort", few)
-    quick = ("--mode", "sequential", "--games", "2", "--set", "rollouts=1", *NO_EVALUATIONS)
+    quick = ("--mode", "sequential", "--games", "2", "--set", "method.rollouts=1", *NO_EVALUATIONS)
     for name in ("a", "b"):
         run_json("train", "paper", *quick, "--run", tmp_path / name / "run")
     monkeypatch.chdir(tmp_path / "a/run")
@@ -271,7 +271,7 @@ def test_sections_play_no_games(runs: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_on_micro_the_loss_by_the_abstraction_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "micro"
     how = ("--games", "60", "--mode", "sequential", "--set", "checkpoint_every=20")
-    run_json("train", "micro", *how, "--set", "rollouts=4", "--run", path)
+    run_json("train", "micro", *how, "--set", "method.rollouts=4", "--run", path)
     page = Page(run_json("report", path, *FEW)["report"])
     exact = run_json("exploit", path)
     rows = page.figures["exploitability"]
@@ -285,7 +285,7 @@ def test_on_micro_the_loss_by_the_abstraction_is_seen(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_leduc(tmp_path: Path) -> None:
     how = ("--games", "40", "--mode", "sequential", "--set", "checkpoint_every=20")
-    run_json("train", "leduc", *how, "--set", "rollouts=4", "--run", tmp_path / "leduc")
+    run_json("train", "leduc", *how, "--set", "method.rollouts=4", "--run", tmp_path / "leduc")
     page = Page(run_json("report", tmp_path / "leduc", *FEW)["report"])
     assert {"utility", "exploitability"} <= page.drawings.keys()
     assert len(page.figures["exploitability"]) == 2

@@ -186,9 +186,9 @@ def test_every_claim_says_where_it_is_from_and_why_its_bounds_are_such() -> None
 def test_what_is_the_papers_experiment() -> None:
     assert is_experiment(load_config("paper"))
     assert is_experiment(load_config("paper", {"seed": 7, "games": 10, "batch": 5, "lag": 0}))
-    assert not is_experiment(load_config("paper", {"rollouts": 10}))
+    assert not is_experiment(load_config("paper", {"method.rollouts": 10}))
     assert not is_experiment(load_config("paper", {"abstraction": "progress"}))
-    assert not is_experiment(load_config("paper", {"common_luck": True}))
+    assert not is_experiment(load_config("paper", {"method.common_random_numbers": True}))
     assert not is_experiment(load_config("paper", {"start": "ab" * 32}))
     assert not is_experiment(load_config("kuhn"))
 
@@ -210,7 +210,7 @@ def test_what_it_says_to_type_goes_on_with_the_run(
 
     few = functools.partial(subjects.Effort, analysed_games=20, attack_games=2)
     monkeypatch.setattr(subjects, "Effort", few)
-    shorter = ("games=30", "eval_every=10", "checkpoint_every=10", "rollouts=2")
+    shorter = ("games=30", "eval_every=10", "checkpoint_every=10", "method.rollouts=2")
     monkeypatch.setattr(reproduce, "_QUICK", shorter)
     path = tmp_path / "a run"
     given = ("--quick", "--seed", "7", "--workers", "1", "--run", path)

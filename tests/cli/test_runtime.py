@@ -18,7 +18,6 @@ import pytest
 from command import refused, run, run_json
 from tls_proxy import tls_front
 
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder.run.config import load_config
 from rejoinder.run.rundir import RunDir, is_run
 from rejoinder.transport.bus import Bus
@@ -26,8 +25,9 @@ from rejoinder.transport.connection import connect
 from rejoinder.transport.server import EmbeddedServer
 
 REJOINDER = [sys.executable, "-m", "rejoinder_cli.main"]
-SLOW = ["tiny", "--set", "rollouts=200", "--set", "eval_games=20", "--set", "checkpoint_every=50"]
-TINY = ["tiny", "--set", "rollouts=2", "--set", "eval_games=20", "--set", "checkpoint_every=50"]
+_LITTLE = ["tiny", "--set", "eval_games=20", "--set", "checkpoint_every=50"]
+SLOW = [*_LITTLE, "--set", "method.rollouts=200"]
+TINY = [*_LITTLE, "--set", "method.rollouts=2"]
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +317,7 @@ def test_a_worker_looks_for_a_run_that_has_a_learner(
     tmp_path: Path, expected: str, own_server: EmbeddedServer, start: Callable[..., Started]
 ) -> None:
     config = load_config("tiny")
-    for name, kernel in (("aaa-abandoned", KERNEL_VERSION), ("bbb-other-version", "another")):
+    for name, kernel in (("aaa-abandoned", config.kernel), ("bbb-other-version", "another")):
         Bus(connect(own_server.url), name).announce(
             {
                 "fingerprint": config.fingerprint,
@@ -511,7 +511,7 @@ def test_unordered_training_folds_every_game_once(tmp_path: Path) -> None:
         "train", *TINY, "--games", "150", "--run", path, "--workers", "2", "--mode", "unordered"
     )
     assert (told["games"], told["finished"]) == (150, True)
-    assert sorted(RunDir.open(path).ledger()["game"].tolist()) == list(range(150))
+    assert sorted(RunDir.open(path).ledger()["unit"].tolist()) == list(range(150))
 
 
 @pytest.mark.parametrize(

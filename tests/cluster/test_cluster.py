@@ -30,7 +30,7 @@ from rejoinder_learner.sequential import train
 pytestmark = pytest.mark.slow
 
 CONFIG = "tiny"
-SETTINGS = {"games": 10**6, "rollouts": 2, "batch": 8, "eval_every": 500, "eval_games": 20}
+SETTINGS = {"games": 10**6, "method.rollouts": 2, "batch": 8, "eval_every": 500, "eval_games": 20}
 PORT = 6379
 PATIENCE = 60.0  # seconds until something must have happened; others may have the machine
 TRIES = 5

@@ -13,7 +13,7 @@ from rejoinder_learner.state import Learner
 @pytest.mark.parametrize("averaging", ["buffer", "linear"])
 @pytest.mark.parametrize("shards", [2, 5])
 def test_folders_that_share_the_infosets_make_the_same_table(shards: int, averaging: str) -> None:
-    config = tiny(averaging=averaging, games=120)
+    config = tiny(**{"method.averaging": averaging}, games=120)
     recording = record(config)
     whole = Learner(config)
     folders = [Learner(config) for _ in range(shards)]

@@ -36,7 +36,13 @@ def test_a_run_of_another_width_finds_everything_compiled(
     monkeypatch.setattr(analyses, "GAMES", 20)
     monkeypatch.setattr(analyses, "ATTACK_GAMES", 2)
     monkeypatch.setattr(analyses, "SAMPLES", 3)
-    little = {"games": 10, "batch": 5, "rollouts": 1, "eval_every": 0, "checkpoint_every": 10}
+    little = {
+        "games": 10,
+        "batch": 5,
+        "method.rollouts": 1,
+        "eval_every": 0,
+        "checkpoint_every": 10,
+    }
     train(RunDir.create(tmp_path / "race", load_config("strong", little)))
     app = create_app(settings(tmp_path, f"sqlite:///{tmp_path / 'gateway.db'}"))
     with TestClient(app, base_url=BASE) as client:

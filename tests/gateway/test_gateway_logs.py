@@ -268,7 +268,7 @@ def test_a_run_of_the_same_name_does_not_take_a_game_over(
     with TestClient(create_app(settings(folder, database)), base_url=BASE) as client:
         player = Player.start(client, {"run": "leduc"})
     shutil.rmtree(folder / "leduc")
-    other = {"game": "leduc", "seed": 77, "rollouts": 2, "games": 60, "checkpoint_every": 20}
+    other = {"game": "leduc", "seed": 77, "method.rollouts": 2, "games": 60, "checkpoint_every": 20}
     train(RunDir.create(folder / "leduc", make_config(other)))
     with TestClient(create_app(settings(folder, database)), base_url=BASE) as client:
         player.client = client
@@ -283,7 +283,7 @@ def test_a_run_of_the_same_name_does_not_take_a_game_over(
 
 def test_the_same_training_done_again_is_the_same_opponent(database: str, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
-    config = make_config({"game": "leduc", "rollouts": 2, "games": 10, "eval_every": 0})
+    config = make_config({"game": "leduc", "method.rollouts": 2, "games": 10, "eval_every": 0})
     train(RunDir.create(runs / "mine", config))
     with TestClient(create_app(settings(runs, database)), base_url=BASE) as client:
         player = Player.start(client, {"run": "mine"})

@@ -22,9 +22,8 @@ from sqlalchemy import Connection, Engine, MetaData, Table, create_engine, inser
 from typer.testing import CliRunner
 
 import rejoinder_gateway
-from rejoinder.games import GAMES, find_game
+from rejoinder.games import GAMES, find_game, queries
 from rejoinder.games.session import Session
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder_cli.main import app as command_line
 from rejoinder_gateway.app import create_app
 from rejoinder_gateway.decisions import Mind
@@ -260,7 +259,7 @@ def _game(name: str, *, seed: int, moves: int) -> tuple[dict[str, Any], list[dic
         "opponent_kind": "baseline",
         "snapshot": None,
         "abstraction": mind.agent.abstraction.name,
-        "kernel": KERNEL_VERSION,
+        "kernel": queries.engine_version(session.game.dtype),
         "player": {"name": "Zoë ♠"},
         "moves": len(log),
         "outcome": None if won is None else "won" if won > 0 else "lost" if won < 0 else "draw",

@@ -16,7 +16,7 @@ from gateway_play import API, BASE, settings, visited
 
 from rejoinder.measure.agents import trained_agent
 from rejoinder.measure.analytics import Analysis, analyse
-from rejoinder.methods.tabular.rollout import policies
+from rejoinder.methods.tabular.rollout import policy_rows
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.rundir import RunDir
 from rejoinder_gateway import analyses
@@ -36,7 +36,7 @@ def test_the_analysis_is_that_of_the_checkpoint(client: TestClient, runs: Path) 
     for games in (20, 60):
         rows = run.checkpoint(games).rows
         agent = trained_agent(
-            "deal", config.load_abstraction(), policies(table_of(rows)), argmax=False
+            "deal", config.load_abstraction(), table_of(policy_rows(rows)), argmax=False
         )
         expected = analyse(
             *(config.load_game(), config.rules, agent, rows),

@@ -395,7 +395,7 @@ def test_the_state_of_a_run_is_told_apart(
 ) -> None:
     monkeypatch.setattr(library, "_GLANCE", 0.0)
     folder = tmp_path / "runs"
-    poker = {"game": "kuhn", "rollouts": 2, "games": 60, "checkpoint_every": 20}
+    poker = {"game": "kuhn", "method.rollouts": 2, "games": 60, "checkpoint_every": 20}
     run = RunDir.create(folder / "mine", make_config(poker))
     shutil.copytree(runs / "kuhn", folder / "done")
     app = create_app(settings(folder, f"sqlite:///{tmp_path / 'games.db'}"))
@@ -492,7 +492,7 @@ def test_a_stream_tells_only_what_is_new(
 
 def _another(folder: Path) -> None:
     shutil.rmtree(folder)
-    train(RunDir.create(folder, make_config({"game": "kuhn", "rollouts": 2, "games": 20})))
+    train(RunDir.create(folder, make_config({"game": "kuhn", "method.rollouts": 2, "games": 20})))
 
 
 @pytest.mark.parametrize("lose", [shutil.rmtree, _another])
@@ -535,7 +535,13 @@ def test_a_stream_goes_on_when_its_run_gets_more_games(
 def test_a_run_in_training_is_followed_and_stopped(tmp_path: Path) -> None:
     """Its stream tells of progress and evaluations; the stop is the administrator's alone."""
     folder = tmp_path / "runs"
-    fields = {"game": "leduc", "rollouts": 20, "games": 10**6, "eval_every": 200, "eval_games": 20}
+    fields = {
+        "game": "leduc",
+        "method.rollouts": 20,
+        "games": 10**6,
+        "eval_every": 200,
+        "eval_games": 20,
+    }
     run = RunDir.create(folder / "live", make_config(fields))
     result: list[Any] = []
 

@@ -12,10 +12,9 @@ import pytest
 from rejoinder.games import GAMES, queries
 from rejoinder.games.base import Game, Rules
 from rejoinder.measure.exploit import policy_exploitability
-from rejoinder.methods.actor import Actor
 from rejoinder.methods.exact.tree import build_tree
 from rejoinder.methods.tabular.policy import AVERAGE, policy_dtype
-from rejoinder.methods.tabular.table import Table, new_table
+from rejoinder.methods.tabular.table import Table, new_table, table_of
 from rejoinder.run.config import make_config
 from rejoinder_learner.state import Learner
 
@@ -133,13 +132,15 @@ def test_uniform_play_is_worth_the_same(name: str) -> None:
 @pytest.mark.parametrize(("name", "abstraction"), [("kuhn", "none"), ("deal", "intent")])
 def test_a_trained_policy_is_worth_the_same(name: str, abstraction: str) -> None:
     theirs, game, rules = loaded(name)
-    config = make_config({"game": name, "rules": rules, "rollouts": 2, "abstraction": abstraction})
-    learner, actor = Learner(config), Actor(config)
+    config = make_config(
+        {"game": name, "rules": rules, "method.rollouts": 2, "abstraction": abstraction}
+    )
+    learner, actor = Learner(config), config.actor()
     for index in range(40):
-        learner.fold(actor.play(index, learner.policy_for(index)))
+        learner.fold(actor.play(index, learner.snapshot_for(index)))
     tree = build_tree(game, rules, policy=config.load_abstraction())
-    ours = policy_exploitability(tree, learner.policy())
-    policy = in_their_terms(name, learner.policy(), abstraction)
+    ours = policy_exploitability(tree, table_of(learner.policy_rows()))
+    policy = in_their_terms(name, table_of(learner.policy_rows()), abstraction)
     assert pyspiel.nash_conv(theirs, policy) == pytest.approx(ours.nash_conv, abs=1e-12)
     assert ours.nash_conv > 0
 

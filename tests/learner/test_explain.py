@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime import by_table
 from tampering import change_ledger, flip, forge_delta, forge_ledger, unordered_run
 
-from rejoinder.methods.actor import Actor
 from rejoinder.methods.tabular.policy import AVERAGE, LATEST
 from rejoinder.run.config import RunConfig, load_config, make_config
 from rejoinder.run.ledger import RECORD
@@ -26,11 +26,11 @@ from rejoinder_learner.explain import (
 from rejoinder_learner.sequential import train
 from rejoinder_learner.state import Learner
 
-KUHN = {"game": "kuhn", "rollouts": 2, "eval_every": 0, "games": 60, "batch": 4}
+KUHN = {"game": "kuhn", "method.rollouts": 2, "eval_every": 0, "games": 60, "batch": 4}
 
 
 def kuhn(**fields: Any) -> RunConfig:
-    return make_config(KUHN | {"checkpoint_every": 20} | fields)
+    return make_config(KUHN | {"checkpoint_every": 20} | by_table(fields))
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def infosets(run: RunDir) -> list[Infoset]:
 
 def rows_after(config: RunConfig, games: int) -> dict[int, Any]:
     """By key, the rows of a learner that was stopped there."""
-    learner, actor = Learner(config), Actor(config)
+    learner, actor = Learner(config), config.actor()
     for game in range(games):
-        learner.fold(actor.play(game, learner.policy_for(game)))
+        learner.fold(actor.play(game, learner.snapshot_for(game)))
     return {int(row["key"]): row.copy() for row in learner.rows}
 
 
@@ -108,10 +108,10 @@ def test_the_movers_add_up_to_the_whole_change(run: RunDir, games: range) -> Non
 
 
 def test_a_games_part_is_its_delta(run: RunDir) -> None:
-    actor, learner = Actor(run.config), Learner(run.config)
+    actor, learner = run.config.actor(), Learner(run.config)
     deltas = []
     for game in range(20):
-        deltas.append(actor.play(game, learner.policy_for(game)).copy())
+        deltas.append(actor.play(game, learner.snapshot_for(game)).copy())
         learner.fold(deltas[-1])
     (infoset, *_) = infosets(run)
     for mover in follow(run, infoset, range(20)).movers:
@@ -183,9 +183,9 @@ def test_a_damaged_checkpoint_is_left_out_and_told(run: RunDir) -> None:
 
 
 def test_infosets_by_name_key_and_beginning() -> None:
-    config = load_config("paper", {"games": 2, "rollouts": 1})
+    config = load_config("paper", {"games": 2, "method.rollouts": 1})
     learner = Learner(config)
-    learner.fold(Actor(config).play(0, learner.policy_for(0)).copy())
+    learner.fold(config.actor().play(0, learner.snapshot_for(0)).copy())
     rows, intent = learner.rows, config.load_abstraction()
     for key in rows["key"].tolist():
         identifier = intent.identifier(key)

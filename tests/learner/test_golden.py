@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from rejoinder.interop import paper
-from rejoinder.methods.actor import Actor
 from rejoinder.run.config import load_config
 from rejoinder_learner.state import Learner
 
@@ -41,9 +40,9 @@ def test_the_export_in_the_format_of_the_paper_never_changes() -> None:
 
 def learn(name: str) -> Learner:
     config = load_config(name)
-    learner, actor = Learner(config), Actor(config)
+    learner, actor = Learner(config), config.actor()
     while learner.games < GAMES:
-        learner.fold(actor.play(learner.games, learner.policy_for(learner.games)))
+        learner.fold(actor.play(learner.units, learner.snapshot_for(learner.units)))
     return learner
 
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runtime import kuhn
 
-from rejoinder.methods.actor import Actor
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import RECORD, SnapshotId
 from rejoinder.transport.wire import Deltas, WireError
@@ -25,7 +24,7 @@ class Desk:
     def __init__(self, **fields: Any) -> None:
         self.config: RunConfig = kuhn(**fields)
         self.learner, self.inbox = Learner(self.config), Inbox(self.config)
-        self.actor = Actor(self.config)
+        self.actor = self.config.actor()
         self.inbox.start_again(self.learner)
 
     def deltas(self, *games: int, worker: str = "honest", version: int | None = None) -> Deltas:
@@ -33,7 +32,7 @@ class Desk:
         if version is None:
             version = self.config.version_for(games[0])
         name = self.learner.snapshots()[version * self.config.batch]
-        policy = self.learner.policy_at(version)
+        policy = self.learner.snapshot_at(version)
         made = [self.actor.play(game, policy).copy() for game in games]
         counts = tuple(len(delta) for delta in made)
         entries = np.concatenate(made)
@@ -43,7 +42,7 @@ class Desk:
         games = self.inbox.next_games(stop)
         self.learner.fold_all([arrived.played for arrived in games])
         self.inbox.folded(games)
-        return [arrived.played.game for arrived in games]
+        return [arrived.played.unit for arrived in games]
 
 
 def wrong(deltas: Deltas, worker: str = "forger") -> Deltas:
@@ -129,7 +128,7 @@ def test_two_workers_that_contradict_each_other() -> None:
     assert desk.inbox.contradiction(dataclasses.replace(good, worker="other")) == []
     there, arrived = desk.inbox.contradiction(wrong(good))
     assert (there.worker, arrived.worker) == ("honest", "forger")
-    assert there.played.game == arrived.played.game == 2
+    assert there.played.unit == arrived.played.unit == 2
     assert desk.inbox.contradiction(wrong(desk.deltas(4))) == []
 
 
@@ -161,7 +160,7 @@ def test_going_back_forgets_only_what_is_undone() -> None:
     desk.fold()
     earlier = Learner(desk.config)
     for game in range(5):
-        earlier.fold(desk.actor.play(game, earlier.policy_for(game)))
+        earlier.fold(desk.actor.play(game, earlier.snapshot_for(game)))
     desk.inbox.start_again(earlier)
     assert desk.inbox.first_from == {"a": 0}
     assert desk.inbox.accounted_for() == (5, set())

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from rejoinder.methods.actor import Actor
 from rejoinder.run.checkpoints import Policies, RunError
 from rejoinder.run.config import make_config
 from rejoinder.run.ledger import first_break
@@ -23,7 +22,7 @@ from rejoinder_learner.state import Learner
 CONFIG = make_config(
     {
         "game": "kuhn",
-        "rollouts": 1,
+        "method.rollouts": 1,
         "batch": 4,
         "games": 40,
         "eval_every": 0,
@@ -65,9 +64,9 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 
 
 def play(learner: Learner, end: int) -> None:
-    actor = Actor(CONFIG)
+    actor = CONFIG.actor()
     while learner.games < end:
-        learner.fold(actor.play(learner.games, learner.policy_for(learner.games)))
+        learner.fold(actor.play(learner.units, learner.snapshot_for(learner.units)))
 
 
 def begin(path: Path) -> tuple[RunDir, Journal, Learner, list[str]]:

@@ -21,10 +21,8 @@ def test_it_differs_from_the_paper_in_the_response_alone() -> None:
     assert ordered.fingerprint != paper.fingerprint
 
 
-def test_rules_from_before_there_was_a_choice_keep_their_fingerprint() -> None:
-    paper = load_config("paper")
-    assert paper.fingerprint.startswith("2c546835c58960fe")
-    assert load_config("paper", ["rules.response=plain"]) == paper
+def test_plain_responses_are_the_default() -> None:
+    assert load_config("paper", ["rules.response=plain"]) == load_config("paper")
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from rejoinder.measure.agents import baseline_agent, random_agent, trained_agent
 from rejoinder.measure.match import play_match
-from rejoinder.methods.tabular.rollout import policies
+from rejoinder.methods.tabular.rollout import policy_rows
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import load_config
 from rejoinder.run.rundir import RunDir
@@ -30,7 +30,7 @@ def test_a_thousand_games_make_a_strong_agent(tmp_path: Path) -> None:
     assert 1_000 < rows["updates"].max() < 5_000
 
     game, abstraction = config.load_game(), config.load_abstraction()
-    agent = trained_agent("trained", abstraction, policies(table_of(rows)), argmax=False)
+    agent = trained_agent("trained", abstraction, table_of(policy_rows(rows)), argmax=False)
     template = game.template(config.rules)
     for opponent, least in ((random_agent(game), 0.99), (baseline_agent(game), 0.84)):
         result = play_match(game, template, agent, opponent, games=4_000, seed=1)

@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from runtime import kuhn, leduc
 
-from rejoinder.methods.actor import Actor
+from rejoinder.methods.base import Actor, Snapshot
 from rejoinder.methods.tabular.rollout import entry_dtype
-from rejoinder.methods.tabular.table import Table
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.transport.bus import Bus
@@ -39,11 +38,11 @@ def bus(server: EmbeddedServer) -> Iterator[Bus]:
 
 
 def cache(bus: Bus, config: RunConfig) -> SnapshotCache:
-    return SnapshotCache(bus, Codec(config), len(config.load_abstraction().actions))
+    return SnapshotCache(bus, Codec(config), config)
 
 
-def content(table: Table) -> bytes:
-    return bytes(table.rows[: table.size[0]].tobytes())
+def content(snapshot: Snapshot) -> bytes:
+    return bytes(snapshot.rows.tobytes())
 
 
 def publishing(bus: Bus, config: RunConfig) -> tuple[Publisher, Learner]:
@@ -54,7 +53,7 @@ def publishing(bus: Bus, config: RunConfig) -> tuple[Publisher, Learner]:
 
 def play(learner: Learner, games: int, actor: Actor) -> None:
     for _ in range(games):
-        learner.fold(actor.play(learner.games, learner.policy_for(learner.games)))
+        learner.fold(actor.play(learner.units, learner.snapshot_for(learner.units)))
 
 
 STEPS = st.lists(
@@ -79,7 +78,7 @@ def test_workers_load_what_the_learner_has(
     """Versions are skipped, published in any order, lost, and begun anew from an older learner."""
     config = leduc(lag=lag, batch=batch)
     publisher, learner = publishing(bus, config)
-    actor, saved = Actor(config), learner.checkpoint()
+    actor, saved = config.actor(), learner.checkpoint()
     caches = [cache(bus, config), cache(bus, config)]  # one is asked more often than the other
     named: dict[int, SnapshotId] = {}
     with pytest.MonkeyPatch.context() as patch:
@@ -95,7 +94,7 @@ def test_workers_load_what_the_learner_has(
                 assert newest.games >= games
             elif kind == "load" and (known := sorted(named.keys() & learner.snapshots().keys())):
                 name = named[known[n % len(known)]]
-                policy = content(learner.policy_at(name.games // batch))
+                policy = content(learner.snapshot_at(name.games // batch))
                 for worker in caches[: 1 + n % 2]:
                     assert content(worker.load(name)) == policy
             elif kind == "flush":
@@ -112,7 +111,7 @@ def test_workers_load_what_the_learner_has(
         for games in learner.snapshots():
             name = publisher.publish(games)
             for worker in caches:
-                assert content(worker.load(name)) == content(learner.policy_at(games // batch))
+                assert content(worker.load(name)) == content(learner.snapshot_at(games // batch))
 
 
 def synthetic(config: RunConfig, first: int, count: int) -> Any:
@@ -134,7 +133,7 @@ def test_the_cost_follows_what_has_changed(bus: Bus) -> None:
     name = publisher.publish(2)
     whole, patch = (sum(map(len, bus.snapshot(games))) for games in (1, 2))
     assert patch < whole / 100
-    assert content(cache(bus, config).load(name)) == content(learner.policy_at(2))
+    assert content(cache(bus, config).load(name)) == content(learner.snapshot_at(2))
 
 
 def test_old_snapshots_are_gone_after_a_new_chain(bus: Bus) -> None:
@@ -148,8 +147,8 @@ def test_old_snapshots_are_gone_after_a_new_chain(bus: Bus) -> None:
         stored = _snapshots(bus)
         most = max(most, len(stored))
         complete += len(stored) == 1
-        assert content(worker.load(name)) == content(learner.policy_at(games + 1))
-        assert content(cache(bus, config).load(name)) == content(learner.policy_at(games + 1))
+        assert content(worker.load(name)) == content(learner.snapshot_at(games + 1))
+        assert content(cache(bus, config).load(name)) == content(learner.snapshot_at(games + 1))
     assert complete > 5
     assert most <= 6
 
@@ -179,7 +178,7 @@ def test_a_snapshot_in_several_parts(bus: Bus, monkeypatch: pytest.MonkeyPatch) 
     learner.fold(synthetic(config, 0, 50))
     name = publisher.publish(1)
     assert len(bus.snapshot(1)) == 8
-    assert content(cache(bus, config).load(name)) == content(learner.policy_at(1))
+    assert content(cache(bus, config).load(name)) == content(learner.snapshot_at(1))
     bus.client.rpop(f"rejoinder:{bus.run}:snapshot:1")
     with pytest.raises(MissingSnapshot, match="not on the server"):
         cache(bus, config).load(name)
@@ -195,7 +194,7 @@ def test_a_snapshot_of_another_history_is_refused(bus: Bus) -> None:
         worker.load(SnapshotId(1, bytes(32)))
     with pytest.raises(MissingSnapshot, match="not on the server"):
         worker.load(SnapshotId(2, bytes(32)))
-    assert content(worker.load(name)) == content(learner.policy_at(1))
+    assert content(worker.load(name)) == content(learner.snapshot_at(1))
 
 
 def test_a_damaged_snapshot_is_refused_and_the_next_load_is_right(bus: Bus) -> None:
@@ -211,6 +210,6 @@ def test_a_damaged_snapshot_is_refused_and_the_next_load_is_right(bus: Bus) -> N
     bus.client.lset(key, 0, good[:-1] + bytes([good[-1] ^ 1]))
     with pytest.raises(MissingSnapshot, match="damaged"):
         worker.load(second)
-    assert content(worker.load(first)) == content(learner.policy_at(1))
+    assert content(worker.load(first)) == content(learner.snapshot_at(1))
     bus.client.lset(key, 0, good)
-    assert content(worker.load(second)) == content(learner.policy_at(2))
+    assert content(worker.load(second)) == content(learner.snapshot_at(2))

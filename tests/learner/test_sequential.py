@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtime import by_table
 
-from rejoinder.methods.actor import Actor
+from rejoinder.methods.tabular.model import TableSnapshot
 from rejoinder.run.checkpoints import RunError
 from rejoinder.run.config import RunConfig, load_config, make_config
 from rejoinder.run.rundir import RunDir
 from rejoinder_learner.sequential import TrainResult, train
 from rejoinder_learner.state import Learner
 
-KUHN = {"game": "kuhn", "rollouts": 2, "eval_games": 2, "eval_every": 0, "games": 24}
+KUHN = {"game": "kuhn", "method.rollouts": 2, "eval_games": 2, "eval_every": 0, "games": 24}
 
 
 def kuhn(**fields: Any) -> RunConfig:
-    return make_config(KUHN | fields)
+    return make_config(KUHN | by_table(fields))
 
 
 def stop_at(games: int) -> Callable[[], bool]:
@@ -36,9 +37,9 @@ def fresh(path: Path, config: RunConfig) -> TrainResult:
 
 
 def folded(config: RunConfig, games: int) -> Learner:
-    learner, actor = Learner(config), Actor(config)
+    learner, actor = Learner(config), config.actor()
     for game in range(games):
-        learner.fold(actor.play(game, learner.policy_for(game)))
+        learner.fold(actor.play(game, learner.snapshot_for(game)))
     return learner
 
 
@@ -54,9 +55,9 @@ def test_a_checkpoint_anywhere_changes_nothing(
     batch: int, lag: int, stop: int, more: int, averaging: str
 ) -> None:
     config = kuhn(batch=batch, lag=lag, averaging=averaging)
-    resumed, actor = Learner(config, folded(config, stop).checkpoint()), Actor(config)
+    resumed, actor = Learner(config, folded(config, stop).checkpoint()), config.actor()
     for game in range(stop, stop + more):
-        resumed.fold(actor.play(game, resumed.policy_for(game)))
+        resumed.fold(actor.play(game, resumed.snapshot_for(game)))
     assert resumed.digest() == folded(config, stop + more).digest()
 
 
@@ -75,24 +76,30 @@ def test_stop_and_resume_give_the_digest_of_an_uninterrupted_run(
     assert second.digest == expected.digest
 
 
+def snapshot_of(learner: Learner) -> TableSnapshot:
+    """A copy of what actors read now."""
+    rows = learner.policy_rows()
+    return TableSnapshot(rows.dtype, rows)
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("lag", [0, 1, 2])
 def test_a_game_is_played_with_the_snapshot_of_its_index(batch: int, lag: int) -> None:
     """Against a learner written from the contract: keep every snapshot there ever was."""
     config = kuhn(batch=batch, lag=lag)
-    naive, actor = Learner(config), Actor(config)
-    snapshots = [naive.policy()]
+    naive, actor = Learner(config), config.actor()
+    snapshots = [snapshot_of(naive)]
     for game in range(20):
         naive.fold(actor.play(game, snapshots[max(0, game // batch - lag)]))
         if (game + 1) % batch == 0:
-            snapshots.append(naive.policy())
+            snapshots.append(snapshot_of(naive))
     assert folded(config, 20).digest() == naive.digest()
 
 
 def test_a_delta_is_a_pure_function_of_its_game() -> None:
     config = kuhn()
-    policy = folded(config, 9).policy()
-    actor, other = Actor(config), Actor(config)
+    policy = snapshot_of(folded(config, 9))
+    actor, other = config.actor(), config.actor()
     first = actor.play(9, policy).tobytes()
     actor.play(3, policy)
     assert actor.play(9, policy).tobytes() == first
@@ -107,8 +114,8 @@ def test_batch_lag_and_seed_matter() -> None:
         {"batch": 5},
         {"lag": 0},
         {"seed": 2},
-        {"rollouts": 3},
-        {"decay": 0.9},
+        {"method.rollouts": 3},
+        {"method.decay": 0.9},
     )
     rows = [folded(kuhn(**(base | change)), 24).rows.tobytes() for change in changes]
     assert len(set(rows)) == len(rows)
@@ -174,14 +181,14 @@ def test_what_an_evaluation_says(tmp_path: Path) -> None:
 def test_other_kernels_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RunDir.create(tmp_path / "run", kuhn())
     train(run, should_stop=stop_at(3))
-    monkeypatch.setattr("rejoinder_learner.journal.KERNEL_VERSION", "another")
+    monkeypatch.setattr(RunConfig, "kernel", "another")
     told: list[str] = []
     train(run, report=told.append)
     assert "kernels" in told[0]
 
 
 def test_leduc_learns_too(tmp_path: Path) -> None:
-    config = make_config({"game": "leduc", "games": 200, "rollouts": 5, "eval_every": 200})
+    config = make_config({"game": "leduc", "games": 200, "method.rollouts": 5, "eval_every": 200})
     run = RunDir.create(tmp_path / "run", config)
     train(run)
     assert run.metrics()[-1]["win_rates"]["random"]["mean_utility"] > 0

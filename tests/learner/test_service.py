@@ -560,7 +560,7 @@ def test_unordered_folds_every_game_once_and_can_be_resumed(
     half = len(run.ledger())
     assert 0 < half < 80
     got = train_with(server, RunDir.open(run.path), 2)
-    games = run.ledger()["game"].tolist()
+    games = run.ledger()["unit"].tolist()
     assert sorted(games) == list(range(80))
     assert len(got.metrics) == 4
     assert run.result().games == 80
@@ -578,7 +578,7 @@ def test_unordered_with_a_liar_and_without_a_memory(
     present = hands(own_server, run, 1, Liar) + hands(own_server, run, 2, Slow)
     train_with(own_server, run, present, on_status=watch)
     client.close()
-    assert sorted(run.ledger()["game"].tolist()) == list(range(100))
+    assert sorted(run.ledger()["unit"].tolist()) == list(range(100))
     assert watch.last["banned"] == [present[0].name]
 
 

@@ -54,7 +54,7 @@ def test_a_run_begins_with_what_it_was_given(tmp_path: Path, given: Start) -> No
     there = RunDir.open(run.path).result()
     assert (there.games, there.rows.tobytes()) == (0, given.rows.tobytes())
     learner = Learner(run.config, there)
-    assert learner.policy_at(0).rows[: len(given.rows)]["policy"].tobytes() == (
+    assert learner.snapshot_at(0).rows[: len(given.rows)]["policy"].tobytes() == (
         np.ascontiguousarray(given.rows["policy"]).tobytes()
     )
 
@@ -168,8 +168,8 @@ def test_a_start_has_to_be_given(tmp_path: Path, given: Start) -> None:
     ("config", "told"),
     [
         (tiny(), "game: it is 'kuhn' in"),
-        (kuhn(averaging="linear"), "averaging: it is 'buffer' in"),
-        (kuhn(buffer_size=3), "buffer_size: it is 10 in"),
+        (kuhn(averaging="linear"), "method.averaging: it is 'buffer' in"),
+        (kuhn(buffer_size=3), "method.buffer_size: it is 10 in"),
     ],
 )
 def test_what_does_not_fit_is_refused(config: RunConfig, told: str, given: Start) -> None:

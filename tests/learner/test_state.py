@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rejoinder.methods.actor import Actor
-from rejoinder.methods.tabular.patch import apply_patch
-from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.methods.base import Snapshot
+from rejoinder.methods.tabular.model import TableSnapshot
 from rejoinder.run.checkpoints import needed_versions
 from rejoinder.run.config import RunConfig, make_config
 from rejoinder.run.ledger import SnapshotId, genesis
@@ -24,21 +23,22 @@ GAMES = 40
 
 @cache
 def kuhn(batch: int, lag: int) -> RunConfig:
-    return make_config({"game": "kuhn", "rollouts": 1, "batch": batch, "lag": lag})
+    return make_config({"game": "kuhn", "method.rollouts": 1, "batch": batch, "lag": lag})
 
 
 class History:
     """One run, with a full copy of everything at every moment: what the learner must agree with."""
 
     def __init__(self, config: RunConfig) -> None:
-        learner, actor = Learner(config), Actor(config)
+        learner, actor = Learner(config), config.actor()
         self.played: list[Played] = []
         self.copies = {0: learner.policy_rows()}  # the policies after each number of games
         self.names = {0: SnapshotId(0, genesis(config.fingerprint))}
         self.digests = {0: learner.digest()}
         for game in range(GAMES):
             version = max(0, game // config.batch - config.lag)
-            policy = table_of(self.copies[version * config.batch])
+            rows = self.copies[version * config.batch]
+            policy = TableSnapshot(rows.dtype, rows)
             self.played.append(Played(game, version, actor.play(game, policy).copy()))
             learner.fold(self.played[-1].delta)
             self.copies[learner.games] = learner.policy_rows()
@@ -51,8 +51,8 @@ def history(config: RunConfig) -> History:
     return History(config)
 
 
-def content(table: Table) -> bytes:
-    return bytes(table.rows[: table.size[0]].tobytes())
+def content(snapshot: Snapshot) -> bytes:
+    return bytes(snapshot.rows.tobytes())
 
 
 def assert_as_in_history(learner: Learner) -> None:
@@ -66,7 +66,7 @@ def assert_as_in_history(learner: Learner) -> None:
     assert list(learner.snapshots()) == sorted(needed)
     assert learner.oldest == then.names[min(needed)]
     for n in needed:
-        assert content(learner.policy_at(n // config.batch)) == then.copies[n].tobytes()
+        assert content(learner.snapshot_at(n // config.batch)) == then.copies[n].tobytes()
         assert learner.size_at(n) == len(then.copies[n])
 
 
@@ -134,8 +134,8 @@ def test_changes_lead_from_any_snapshot_that_is_remembered_to_any_later_one(
         assert learner.remembers(learner.keep_from)
         for old in range(learner.keep_from, newest, batch):
             for new in range(old + batch, newest + 1, batch):
-                table = table_of(then.copies[old])
-                patched = apply_patch(table, learner.changes(old, new))
+                patched = TableSnapshot(then.copies[old].dtype, then.copies[old])
+                patched.apply(learner.changes(old, new))
                 assert content(patched) == then.copies[new].tobytes()
                 assert learner.size_at(new) == len(then.copies[new])
         assert_as_in_history(learner)
@@ -151,7 +151,8 @@ def test_what_is_remembered_can_be_had_and_nothing_else(batch: int, lag: int, ga
     newest = games // batch * batch
     for old in range(0, newest, batch):
         if learner.remembers(old):
-            patched = apply_patch(table_of(then.copies[old]), learner.changes(old, newest))
+            patched = TableSnapshot(then.copies[old].dtype, then.copies[old])
+            patched.apply(learner.changes(old, newest))
             assert content(patched) == then.copies[newest].tobytes()
         else:
             with pytest.raises(ValueError, match=f"the changes since game {old} are gone"):
@@ -168,7 +169,7 @@ def test_a_snapshot_that_is_not_at_hand_is_refused() -> None:
     assert list(learner.snapshots()) == [15, 20]
     for version in (0, 2, 5, 99):
         with pytest.raises(ValueError, match=f"snapshot {version} is not at hand after 23 games"):
-            learner.policy_at(version)
+            learner.snapshot_at(version)
 
 
 def test_snapshots_cost_what_has_changed() -> None:
@@ -194,7 +195,7 @@ def test_snapshots_cost_what_has_changed() -> None:
 def test_games_out_of_order_are_refused_before_any_is_folded(wrong: Any) -> None:
     config = kuhn(4, 1)
     learner, played = Learner(config), history(config).played
-    with pytest.raises(ValueError, match="cannot be folded as game"):
+    with pytest.raises(ValueError, match="cannot be folded as unit"):
         learner.fold_all(wrong(played))
     assert learner.games == 0
     assert learner.take_records() == b""
@@ -206,7 +207,7 @@ def test_games_out_of_order_are_refused_before_any_is_folded(wrong: Any) -> None
 def test_by_arrival_the_state_follows_from_the_order_of_the_games(
     seed: int, ends: list[int]
 ) -> None:
-    config = make_config({"game": "kuhn", "rollouts": 1, "batch": 4, "order": "arrival"})
+    config = make_config({"game": "kuhn", "method.rollouts": 1, "batch": 4, "order": "arrival"})
     arrived = list(history(kuhn(4, 1)).played)
     random.Random(seed).shuffle(arrived)
     whole, pieces = Learner(config), Learner(config)
@@ -219,7 +220,7 @@ def test_by_arrival_the_state_follows_from_the_order_of_the_games(
     assert pieces.head == whole.head
     assert pieces.snapshots() == whole.snapshots()
     for games in whole.snapshots():
-        assert content(pieces.policy_at(games // 4)) == content(whole.policy_at(games // 4))
+        assert content(pieces.snapshot_at(games // 4)) == content(whole.snapshot_at(games // 4))
 
 
 def test_a_checkpoint_is_a_copy() -> None:

@@ -17,8 +17,10 @@ from rejoinder.transport.server import EmbeddedServer
 def test_workers_give_the_digest_of_sequential_training(
     server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    config = load_config("strong", {"games": 60, "batch": 10, "rollouts": 1, "eval_games": 10})
-    assert config.common_luck
+    config = load_config(
+        "strong", {"games": 60, "batch": 10, "method.rollouts": 1, "eval_games": 10}
+    )
+    assert config.method.model_dump()["common_random_numbers"]
     run = RunDir.create(tmp_path / "run", config)
     assert train_with(server, run, 2) == sequential(config)
 

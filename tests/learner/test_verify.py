@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime import by_table
 from tampering import change_ledger, flip, forge_delta, forge_ledger, unordered_run
 
-from rejoinder.kernel import jit
 from rejoinder.run import checkpoints
 from rejoinder.run.checkpoints import Checkpoint, RunError
 from rejoinder.run.config import RunConfig, make_config
@@ -22,11 +22,11 @@ from rejoinder_learner import verify as verify_module
 from rejoinder_learner.sequential import train
 from rejoinder_learner.verify import Problem, Verification, choose, read, verify
 
-KUHN = {"game": "kuhn", "rollouts": 2, "eval_every": 0, "games": 60, "batch": 4}
+KUHN = {"game": "kuhn", "method.rollouts": 2, "eval_every": 0, "games": 60, "batch": 4}
 
 
 def kuhn(**fields: Any) -> RunConfig:
-    return make_config(KUHN | {"checkpoint_every": 20} | fields)
+    return make_config(KUHN | {"checkpoint_every": 20} | by_table(fields))
 
 
 def everything(run: RunDir) -> Verification:
@@ -121,7 +121,7 @@ def test_a_forged_ledger_with_forged_checkpoints_is_found_by_playing(run: RunDir
 
 def test_games_in_another_order_or_with_another_snapshot(run: RunDir) -> None:
     def exchange(records: Any) -> None:
-        records["game"][[10, 11]] = [11, 10]
+        records["unit"][[10, 11]] = [11, 10]
         records["version"][30] += 1
 
     forge_ledger(run, exchange)
@@ -240,9 +240,10 @@ def test_a_run_of_other_kernels_is_said_to_be_one(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert read(run).notes == []
-    monkeypatch.setattr(verify_module, "KERNEL_VERSION", "another")
+    made_by = run.config.kernel
+    monkeypatch.setattr(RunConfig, "kernel", "another")
     (note,) = read(run).notes
-    assert jit.KERNEL_VERSION in note
+    assert made_by in note
     assert "another" in note
 
 
@@ -269,7 +270,7 @@ def test_an_unordered_run_with_a_game_twice_or_from_the_future(tmp_path: Path) -
     made = unordered_run(tmp_path / "run", kuhn(order="arrival", games=80), old=2)
 
     def change(records: Any) -> None:
-        records["game"][50] = records["game"][49]
+        records["unit"][50] = records["unit"][49]
         records["version"][70] = 2**63
 
     forge_ledger(made, change)

@@ -21,29 +21,28 @@ from rejoinder.measure.analytics import (
 )
 from rejoinder.measure.exploit import policy_exploitability
 from rejoinder.measure.phases import Watched
-from rejoinder.methods.actor import Actor
 from rejoinder.methods.exact.tree import build_tree
 from rejoinder.methods.tabular.policy import AVERAGE, LATEST
-from rejoinder.methods.tabular.rollout import max_expected_regret, policies, row_dtype
+from rejoinder.methods.tabular.rollout import max_expected_regret, policy_rows, row_dtype
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import RunConfig, load_config, make_config
 from rejoinder_learner.state import Learner
 
-MICRO = load_config("micro", {"games": 200, "rollouts": 4})
+MICRO = load_config("micro", {"games": 200, "method.rollouts": 4})
 INTENT = MICRO.load_abstraction()
 
 
 @cache
 def rows_of(config: RunConfig) -> Any:
     """The learner's table after all games of a config."""
-    learner, actor = Learner(config), Actor(config)
+    learner, actor = Learner(config), config.actor()
     for game in range(config.games):
-        learner.fold(actor.play(game, learner.policy_for(game)))
+        learner.fold(actor.play(game, learner.snapshot_for(game)))
     return learner.rows
 
 
 def agent_of(config: RunConfig) -> Agent:
-    policy = policies(table_of(rows_of(config)))
+    policy = table_of(policy_rows(rows_of(config)))
     return trained_agent("trained", config.load_abstraction(), policy, argmax=False)
 
 
@@ -228,7 +227,7 @@ def test_exploitability_is_exact_where_the_game_can_be_enumerated() -> None:
 
 def test_the_order_of_responses_and_the_actions_of_race_go_together() -> None:
     """Debts of 2 and 4, a property given first counts double, and keys tell it."""
-    ordered = {"rules": "micro-ordered", "abstraction": "race", "games": 100, "rollouts": 2}
+    ordered = {"rules": "micro-ordered", "abstraction": "race", "games": 100, "method.rollouts": 2}
     config = load_config("micro", ordered)
     found = analysis(config)
     told = [config.load_abstraction().describe(int(key)) for key in rows_of(config)["key"]]
@@ -244,12 +243,12 @@ def test_the_order_of_responses_and_the_actions_of_race_go_together() -> None:
 def test_it_is_a_function_of_the_policy_games_and_seed() -> None:
     assert analysis() == usual()
     assert Analysis.model_validate_json(usual().model_dump_json()) == usual()
-    short = load_config("paper", {"games": 5, "rollouts": 1})
+    short = load_config("paper", {"games": 5, "method.rollouts": 1})
     assert analysis(short, games=20) != analysis(short, games=20, seed=2)
 
 
 def test_elsewhere_it_is_a_bound_if_it_is_asked_for() -> None:
-    config = load_config("paper", {"games": 5, "rollouts": 1})
+    config = load_config("paper", {"games": 5, "method.rollouts": 1})
     without = analysis(config, games=20)
     assert without.exploitability is None
     heard: list[int] = []

@@ -24,10 +24,10 @@ from rejoinder.methods.tabular.rollout import (
     fold,
     max_expected_regret,
     play_game,
-    policies,
+    policy_rows,
     row_dtype,
 )
-from rejoinder.methods.tabular.table import Table, new_table, with_room
+from rejoinder.methods.tabular.table import Table, new_table, table_of, with_room
 
 BUFFER_SIZE = 10
 
@@ -67,7 +67,7 @@ class Trainer:
         template, states, streams = self._fixed
         n = play_game(
             template,
-            policies(self.table) if policy is None else policy,
+            table_of(policy_rows(self.rows)) if policy is None else policy,
             states,
             streams,
             self.seed,
@@ -100,7 +100,7 @@ def trained() -> Table:
     """Policies that are neither uniform nor complete."""
     trainer = Trainer("deal", "medium", "intent")
     trainer.train(range(30))
-    return policies(trainer.table)
+    return table_of(policy_rows(trainer.rows))
 
 
 def latest(policy: Table, entry: Any) -> dict[int, float]:
@@ -125,7 +125,7 @@ class TestDelta:
     def test_differs_by_index_by_seed_and_by_policy(self) -> None:
         trainer = Trainer("deal", "medium", "intent")
         reseeded = Trainer("deal", "medium", "intent", seed=2)
-        untrained = policies(trainer.table)
+        untrained = table_of(policy_rows(trainer.rows))
         deltas = {
             trainer.play(5, trained()).tobytes(),
             trainer.play(6, trained()).tobytes(),
@@ -191,7 +191,7 @@ class TestDelta:
     def test_reach_of_kuhn_is_the_deal_and_the_opponents_moves(self, epsilon: float) -> None:
         trainer = Trainer("kuhn", "standard", "none", epsilon=epsilon)
         trainer.train(range(10))
-        policy = policies(trainer.table)
+        policy = table_of(policy_rows(trainer.rows))
         lengths = set()
         for g in range(60):
             delta = trainer.play(1000 + g, policy)
@@ -309,7 +309,7 @@ def test_folding_is_the_same_however_often_the_table_had_to_grow() -> None:
 def test_a_snapshot_does_not_change_with_later_folds() -> None:
     trainer = Trainer("deal", "medium", "intent")
     trainer.train(range(5))
-    snapshot = policies(trainer.table)
+    snapshot = table_of(policy_rows(trainer.rows))
     n, before = int(snapshot.size[0]), snapshot.rows["policy"].copy()
     np.testing.assert_array_equal(before[:n], trainer.rows["policy"])
     trainer.train(range(5, 10))
@@ -349,7 +349,7 @@ class TestMaxExpectedRegret:
 def test_rollouts_learn_to_play_kuhn(averaging: str) -> None:
     trainer = Trainer("kuhn", "standard", "none", rollouts=20, averaging=averaging)
     tree = build_tree(trainer.game, trainer.game.configurations["standard"])
-    start = policy_exploitability(tree, policies(trainer.table)).exploitability
+    start = policy_exploitability(tree, table_of(policy_rows(trainer.rows))).exploitability
     assert start == pytest.approx(11 / 24)
     trainer.train(range(2000))
-    assert policy_exploitability(tree, policies(trainer.table)).exploitability < 0.2
+    assert policy_exploitability(tree, table_of(policy_rows(trainer.rows))).exploitability < 0.2

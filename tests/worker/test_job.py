@@ -15,9 +15,8 @@ from rq.exceptions import DequeueTimeout, StopRequested
 from rq.queue import Queue
 from runtime import Clock, kuhn
 
-from rejoinder.kernel.jit import KERNEL_VERSION
-from rejoinder.measure.metrics import win_rates
-from rejoinder.methods.actor import Actor
+from rejoinder.measure.metrics import evaluation_kernel, win_rates
+from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.transport.bus import Bus, Order, Packed
@@ -57,10 +56,10 @@ class Bench:
         return self.codec.decode(answer)
 
     def play(self, games: int) -> None:
-        actor = Actor(self.config)
+        actor = self.config.actor()
         for _ in range(games):
-            policy = self.learner.policy_for(self.learner.games)
-            self.learner.fold(actor.play(self.learner.games, policy))
+            policy = self.learner.snapshot_for(self.learner.units)
+            self.learner.fold(actor.play(self.learner.units, policy))
 
 
 @pytest.fixture
@@ -74,11 +73,11 @@ def bench(server: EmbeddedServer) -> Iterator[Bench]:
 def test_a_lease_brings_the_deltas_of_its_games(bench: Bench) -> None:
     bench.play(8)
     name = bench.publisher.publish(8)
-    answer = bench.do(Lease(8, 12, name, KERNEL_VERSION))
+    answer = bench.do(Lease(8, 12, name, bench.config.kernel))
     assert isinstance(answer, Deltas)
-    assert (answer.games, answer.snapshot, answer.worker) == (range(8, 12), name, "worker")
-    actor, policy = Actor(bench.config), bench.learner.policy_at(2)
-    for game, delta in answer.by_game().items():
+    assert (answer.units, answer.snapshot, answer.worker) == (range(8, 12), name, "worker")
+    actor, policy = bench.config.actor(), bench.learner.snapshot_at(2)
+    for game, delta in answer.by_unit().items():
         assert delta.tobytes() == actor.play(game, policy).tobytes()
     assert bench.bus.waiting() == set()
     assert (bench.player.games, bench.player.leases) == (4, 1)
@@ -87,7 +86,7 @@ def test_a_lease_brings_the_deltas_of_its_games(bench: Bench) -> None:
 def test_a_lease_without_a_snapshot_takes_the_newest(bench: Bench) -> None:
     bench.play(4)
     name = bench.publisher.publish(4)
-    answer = bench.do(Lease(6, 7, None, KERNEL_VERSION))
+    answer = bench.do(Lease(6, 7, None, bench.config.kernel))
     assert answer.snapshot == name
 
 
@@ -95,18 +94,18 @@ def test_an_evaluation_is_that_of_sequential_training(bench: Bench) -> None:
     bench.play(6)
     name = SnapshotId(6, bench.learner.head)
     bench.publisher.publish_for_evaluation(name, bench.learner.policy_rows())
-    answer = bench.do(EvaluationLease(name, 30, KERNEL_VERSION))
+    answer = bench.do(EvaluationLease(name, 30, evaluation_kernel(bench.config)))
     assert isinstance(answer, Evaluation)
     config = bench.config.model_copy(update={"eval_games": 30})
-    assert answer.win_rates == win_rates(config, 6, bench.learner.policy())
+    assert answer.win_rates == win_rates(config, 6, table_of(bench.learner.policy_rows()))
 
 
 @pytest.mark.parametrize(
     "lease",
     [
-        Lease(0, 1, SnapshotId(0, bytes(32)), KERNEL_VERSION),
-        Lease(0, 1, None, KERNEL_VERSION),
-        EvaluationLease(SnapshotId(4, bytes(32)), 10, KERNEL_VERSION),
+        Lease(0, 1, SnapshotId(0, bytes(32)), kuhn().kernel),
+        Lease(0, 1, None, kuhn().kernel),
+        EvaluationLease(SnapshotId(4, bytes(32)), 10, evaluation_kernel(kuhn())),
     ],
 )
 def test_a_missing_snapshot_is_answered(bench: Bench, lease: Lease | EvaluationLease) -> None:
@@ -119,14 +118,14 @@ def test_a_missing_snapshot_is_answered(bench: Bench, lease: Lease | EvaluationL
 
 def test_a_lease_for_other_kernels_is_not_touched(bench: Bench) -> None:
     message = bench.codec.encode(Lease(0, 4, None, "other"))
-    with pytest.raises(ForeignLease, match=f"kernels other and this worker {KERNEL_VERSION}"):
+    with pytest.raises(ForeignLease, match=f"kernels other and this worker {bench.config.kernel}"):
         take_lease(bench.player, "job", message)
     assert bench.bus.undelivered() == 0
 
 
 def test_a_lease_of_another_run_is_not_touched(bench: Bench) -> None:
     other = Codec(kuhn(seed=2))
-    message = other.encode(Lease(0, 4, None, KERNEL_VERSION))
+    message = other.encode(Lease(0, 4, None, bench.config.kernel))
     with pytest.raises(ForeignLease, match="it belongs to the run"):
         take_lease(bench.player, "job", message)
     assert bench.bus.undelivered() == 0
@@ -148,7 +147,7 @@ def test_a_lease_costs_less_than_a_quarter_of_a_job_of_rq(
     monkeypatch.setattr(SimpleWorker, "_install_signal_handlers", lambda _: None)
     with connect(own_server.url) as client:
         bench = Bench(client, kuhn(batch=4, lag=0))
-        lease = bench.codec.encode(Lease(0, 1, bench.publisher.publish(0), KERNEL_VERSION))
+        lease = bench.codec.encode(Lease(0, 1, bench.publisher.publish(0), bench.config.kernel))
         stock = Queue("stock", connection=client)
 
         def take_leases(count: int) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from runtime import Watch, eventually, kuhn, outcome, sequential, serve, worker_process
 
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.run.rundir import RunDir
@@ -34,7 +33,7 @@ def bus(own_server: EmbeddedServer) -> Iterator[Bus]:
 
 def announce(bus: Bus, config: RunConfig, /, **more: Any) -> None:
     plain = config.model_dump(mode="json")
-    info = {"fingerprint": config.fingerprint, "kernel": KERNEL_VERSION, "config": plain}
+    info = {"fingerprint": config.fingerprint, "kernel": config.kernel, "config": plain}
     bus.announce(info | {"finished": False} | more)
 
 
@@ -43,7 +42,7 @@ def order(bus: Bus, config: RunConfig, name: SnapshotId, *leases: range) -> None
     orders = [
         Order(
             job_name(bus.run, str(games.start)),
-            codec.encode(Lease(games.start, games.stop, name, KERNEL_VERSION)),
+            codec.encode(Lease(games.start, games.stop, name, config.kernel)),
             "a lease",
         )
         for games in leases
@@ -137,7 +136,7 @@ def test_told_to_stop_while_busy_it_finishes_its_lease(
     (answer,) = bus.receive(0.01)
     deltas = Codec(config).decode(answer)
     assert isinstance(deltas, Deltas)
-    assert deltas.games == range(40)
+    assert deltas.units == range(40)
     assert bus.waiting() == {job_name(bus.run, "40"), job_name(bus.run, "80")}
 
 
@@ -167,7 +166,7 @@ def test_a_lease_that_is_not_for_it_is_given_back(
     announce(bus, config)
     name = SnapshotId(0, bytes(32))
     codec = Codec(kuhn(seed=2) if what == "run" else config)
-    message = codec.encode(Lease(0, 5, name, "others" if what == "kernel" else KERNEL_VERSION))
+    message = codec.encode(Lease(0, 5, name, "others" if what == "kernel" else config.kernel))
     bus.enqueue([Order("run_1", message, ""), Order("run_2", message, "")])
     with worker_process(own_server.url, bus.run, "choosy") as process:
         code, said = ended(process, 120)

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,6 @@ from runtime import eventually, kuhn
 from rejoinder.games import GAMES
 from rejoinder.games.deal import DealView
 from rejoinder.games.session import Session
-from rejoinder.kernel.jit import KERNEL_VERSION
-from rejoinder.methods.actor import Actor
 from rejoinder.run.config import RunConfig, load_config
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.run.rundir import RunDir
@@ -26,13 +25,13 @@ from rejoinder.transport.connection import connect
 from rejoinder.transport.server import EmbeddedServer, end_with_parent
 from rejoinder.transport.wire import Deltas, EvaluationLease, Lease, Refusal
 from rejoinder_learner.state import Learner
-from rejoinder_worker.telemetry import MAX_RUNS, WorkerMetrics, summary
+from rejoinder_worker.telemetry import MAX_RUNS, WorkerMetrics
 
 SNAPSHOT = SnapshotId(0, bytes(32))
 
 
 def deltas_of(config: RunConfig, games: int) -> Deltas:
-    actor, policy = Actor(config), Learner(config).policy_at(0)
+    actor, policy = config.actor(), Learner(config).snapshot_at(0)
     played = [actor.play(game, policy).copy() for game in range(games)]
     counts = tuple(len(delta) for delta in played)
     return Deltas(0, SNAPSHOT, "worker", 0.1, counts, np.concatenate(played))
@@ -62,11 +61,11 @@ def test_a_response_is_known_by_its_actions(abstraction: object) -> None:
 
 
 def test_the_summary_is_that_of_a_slow_reading() -> None:
-    config = load_config("small", {"rollouts": 1})
+    config = load_config("small", {"method.rollouts": 1})
     deltas = deltas_of(config, 12)
     mask = config.load_abstraction().responses
     responses = phases = choices = 0
-    for delta in deltas.by_game().values():
+    for delta in deltas.by_unit().values():
         before = False
         for entry in delta:
             legal = int(entry["legal"])
@@ -75,17 +74,19 @@ def test_the_summary_is_that_of_a_slow_reading() -> None:
             phases += now and not before
             choices += legal.bit_count() if legal.bit_count() > 1 else 0
             before = now
-    assert summary(deltas, np.uint64(mask)) == (responses, phases, choices)
+    work = config.load_method().work(config.task(), deltas.entries, deltas.counts)
+    assert work == (responses, phases, choices)  # one rollout each
     assert 0 < phases < responses < len(deltas.entries)
 
 
 def test_a_game_that_begins_with_a_response_begins_a_phase() -> None:
-    deltas = deltas_of(kuhn(), 3)
-    first, second = deltas.entries["legal"][0], np.uint64(1)
-    deltas.entries["legal"] = second
-    assert summary(deltas, second) == (len(deltas.entries), 3, 0)
-    assert summary(deltas, np.uint64(0)) == (0, 0, 0)
-    assert first != 0
+    config = kuhn()
+    deltas, task = deltas_of(config, 3), config.task()
+    deltas.entries["legal"] = 1
+    work = config.load_method().work
+    assert work(task, deltas.entries, deltas.counts) == (0, 0, 0)
+    responding = replace(task, abstraction=replace(task.abstraction, responses=1))
+    assert work(responding, deltas.entries, deltas.counts) == (len(deltas.entries), 3, 0)
 
 
 def test_games_without_response_phases_have_initiators_only() -> None:
@@ -192,5 +193,5 @@ def announce(server: EmbeddedServer, run: RunDir) -> None:
     """As a learner does, which then has no leases to give."""
     bus = Bus(connect(server.url), run.id)
     assert bus.claim()
-    told = {"fingerprint": run.config.fingerprint, "kernel": KERNEL_VERSION, "finished": False}
+    told = {"fingerprint": run.config.fingerprint, "kernel": run.config.kernel, "finished": False}
     bus.announce(told | {"config": run.config.model_dump(mode="json")})

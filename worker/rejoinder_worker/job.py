@@ -3,7 +3,7 @@
 take_lease
   decode          a lease of another run or for other kernels is refused
   load snapshot   from the cache, by patches, or complete
-  play            every game of the lease, response phases included
+  play            every unit of the lease: games with their response phases, or iterations
   deliver         the deltas in one message, and the end of the lease with it
 
 A worker is stateless: what it holds between two leases is memory to write into and snapshots that
@@ -18,12 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.kernel.jit import KERNEL_VERSION
-from rejoinder.measure.metrics import win_rates
-from rejoinder.methods.actor import Actor
-from rejoinder.methods.tabular.patch import apply_patch
+from rejoinder.measure.metrics import evaluation_kernel, win_rates
+from rejoinder.methods.base import Delta, Snapshot
+from rejoinder.methods.tabular.model import TableSnapshot
 from rejoinder.methods.tabular.policy import policy_dtype
-from rejoinder.methods.tabular.table import Table, new_table
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.transport.bus import Bus
@@ -36,12 +34,10 @@ from rejoinder.transport.wire import (
     Lease,
     Message,
     Refusal,
-    Snapshot,
+    SnapshotPart,
     WireError,
 )
 from rejoinder_worker.telemetry import WorkerMetrics
-
-_FIRST_ROWS = 256
 
 
 class ForeignLease(Exception):
@@ -67,11 +63,9 @@ class Player:
         self.leases = 0
         self.busy = 0.0  # seconds
         self.metrics = (metrics or WorkerMetrics()).work_on(bus.run, config)
-        self.between_games: Callable[[], None] = lambda: None
-        self._actor = Actor(config)
-        actions = len(config.load_abstraction().actions)
-        heard = self.metrics.received_snapshot
-        self._snapshots = SnapshotCache(bus, self.codec, actions, heard)
+        self.between_units: Callable[[], None] = lambda: None
+        self._actor = config.actor()
+        self._snapshots = SnapshotCache(bus, self.codec, config, self.metrics.received_snapshot)
 
     def work_on(self, lease: Lease | EvaluationLease) -> Message:
         """Do what a lease asks for."""
@@ -82,11 +76,11 @@ class Player:
     def _play(self, lease: Lease) -> Deltas:
         begin = time.perf_counter()
         name = lease.snapshot or self._snapshots.newest()
-        policy = self._snapshots.load(name)
+        snapshot = self._snapshots.load(name)
         deltas = []
-        for game in range(lease.first, lease.end):
-            deltas.append(self._actor.play(game, policy).copy())
-            self.between_games()
+        for unit in range(lease.first, lease.end):
+            deltas.append(self.play_unit(unit, snapshot).copy())
+            self.between_units()
         seconds = time.perf_counter() - begin
         answer = Deltas(
             first=lease.first,
@@ -96,17 +90,24 @@ class Player:
             counts=tuple(len(delta) for delta in deltas),
             entries=np.concatenate(deltas, dtype=deltas[0].dtype),
         )
-        self.games += len(deltas)
+        self.games += len(deltas) * self.config.block
         self.metrics.played(answer)
         return answer
+
+    def play_unit(self, unit: int, snapshot: Snapshot) -> Delta:
+        """The delta of a unit; valid until the next call."""
+        return self._actor.play(unit, snapshot)
 
     def _evaluate(self, lease: EvaluationLease) -> Evaluation:
         games = lease.snapshot.games
         parts = self._snapshots.decode(lease.snapshot, self.bus.snapshot_for_evaluation(games))
         config = self.config.model_copy(update={"eval_games": lease.match_games})
-        policy = _assemble(self._snapshots.empty(), [parts])
+        if not all(part.policies for part in parts):
+            raise MissingSnapshot(f"the policies after {games} games have been replaced")
+        policy = TableSnapshot(policy_dtype(config.task().actions))
+        _assemble(policy, [parts])
         self.evaluations += 1
-        return Evaluation(lease.snapshot, self.name, win_rates(config, games, policy))
+        return Evaluation(lease.snapshot, self.name, win_rates(config, games, policy.table))
 
 
 def take_lease(player: Player, job: str, message: bytes) -> None:
@@ -137,9 +138,11 @@ def _read(player: Player, message: bytes) -> Lease | EvaluationLease:
         raise ForeignLease(f"this lease is not for this worker: {error}") from None
     if not isinstance(lease, Lease | EvaluationLease):
         raise WireError(f"a {type(lease).__name__} is not a lease")
-    if lease.kernel != KERNEL_VERSION:
+    config = player.config
+    ours = config.kernel if isinstance(lease, Lease) else evaluation_kernel(config)
+    if lease.kernel != ours:
         raise ForeignLease(
-            f"the learner has kernels {lease.kernel} and this worker {KERNEL_VERSION}; "
+            f"the learner has kernels {lease.kernel} and this worker {ours}; "
             "results could differ, so install the same version of Rejoinder on both"
         )
     return lease
@@ -149,35 +152,40 @@ class SnapshotCache:
     """The newest snapshot that was asked for; the next one is usually a patch away."""
 
     def __init__(
-        self, bus: Bus, codec: Codec, actions: int, on_bytes: Callable[[int], None] = lambda _: None
+        self,
+        bus: Bus,
+        codec: Codec,
+        config: RunConfig,
+        on_bytes: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._bus = bus
         self._codec = codec
         self._on_bytes = on_bytes  # hears how much was read
-        self._dtype = policy_dtype(actions)
+        self._method, self._task = config.load_method(), config.task()
         self._name: SnapshotId | None = None
-        self._table = self.empty()
+        self._snapshot = self._empty()
 
-    def load(self, wanted: SnapshotId) -> Table:
-        """The policies of a snapshot; valid until the next call."""
+    def load(self, wanted: SnapshotId) -> Snapshot:
+        """A snapshot; valid until the next call."""
         try:
             return self._load(wanted)
         except MissingSnapshot:  # perhaps its chain was just being replaced
             return self._load(wanted)
 
-    def _load(self, wanted: SnapshotId) -> Table:
+    def _load(self, wanted: SnapshotId) -> Snapshot:
         if wanted == self._name:
-            return self._table
-        chain: list[Sequence[Snapshot]] = []  # newest first, back to what is here or complete
+            return self._snapshot
+        chain: list[Sequence[SnapshotPart]] = []  # newest first, back to what is here or complete
         at: SnapshotId | None = wanted
         while at is not None and at != self._name:
             chain.append(self.decode(at, self._bus.snapshot(at.games)))
             at = chain[-1][0].base
-        table = self.empty() if at is None else self._table
-        self._name = None  # a failure may leave the table between two snapshots
-        self._table = _assemble(table, chain[::-1])
+        if at is None:
+            self._snapshot = self._empty()
+        self._name = None  # a failure may leave it between two snapshots
+        _assemble(self._snapshot, chain[::-1])
         self._name = wanted
-        return self._table
+        return self._snapshot
 
     def newest(self) -> SnapshotId:
         name = self._bus.newest()
@@ -185,37 +193,36 @@ class SnapshotCache:
             raise MissingSnapshot("no snapshot has been published yet")
         return name
 
-    def decode(self, name: SnapshotId, parts: Sequence[bytes]) -> Sequence[Snapshot]:
+    def decode(self, name: SnapshotId, parts: Sequence[bytes]) -> Sequence[SnapshotPart]:
         """The parts of one snapshot, all of them."""
         self._on_bytes(sum(map(len, parts)))
-        decoded: list[Snapshot] = []
+        decoded: list[SnapshotPart] = []
         for part in parts:
             try:
                 message = self._codec.decode(part)
             except WireError as error:
                 raise MissingSnapshot(f"snapshot {name.games} is damaged: {error}") from None
-            if not isinstance(message, Snapshot) or message.id != name:
+            if not isinstance(message, SnapshotPart) or message.id != name:
                 raise MissingSnapshot(f"snapshot {name.games} has been replaced by another one")
             decoded.append(message)
         if not decoded or [m.part for m in decoded] != list(range(decoded[0].parts)):
             raise MissingSnapshot(f"snapshot {name.games} is not on the server")
         return decoded
 
-    def empty(self) -> Table:
-        return new_table(self._dtype, _FIRST_ROWS)
+    def _empty(self) -> Snapshot:
+        return self._method.snapshot(self._task)
 
 
-def _assemble(table: Table, chain: Sequence[Sequence[Snapshot]]) -> Table:
-    """The table with the patches of several snapshots in it."""
+def _assemble(snapshot: Snapshot, chain: Sequence[Sequence[SnapshotPart]]) -> None:
+    """Apply the patches of several snapshots in turn."""
     for parts in chain:
         for part in parts:
             try:
-                table = apply_patch(table, part.patch)
+                snapshot.apply(part.patch)
             except ValueError as error:
                 raise MissingSnapshot(f"snapshot {part.id.games}: {error}") from None
-        if table.size[0] != parts[-1].size:
+        if len(snapshot.rows) != parts[-1].size:
             raise MissingSnapshot(f"snapshot {parts[-1].id.games} is not whole")
-    return table
 
 
 def about(player: Player, since: float, **more: Any) -> dict[str, Any]:

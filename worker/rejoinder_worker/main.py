@@ -27,7 +27,6 @@ from rq.job import Job
 from rq.queue import Queue
 from rq.worker.base import WorkerStatus
 
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder.measure.warm import warm_up_player
 from rejoinder.run.config import ConfigError, make_config
 from rejoinder.telemetry import NOWHERE, WORKER_JOB, Exposure, exposed
@@ -163,17 +162,17 @@ def _player(
     """The means to play this run, if there is anything to play and this worker is fit for it."""
     if info.get("finished"):
         raise WorkerRefused(f"the run {bus.run} is finished already")
-    if info.get("kernel") != KERNEL_VERSION:
-        raise WorkerRefused(
-            f"the run {bus.run} is made with kernels {info.get('kernel')} and this worker has "
-            f"{KERNEL_VERSION}; results could differ, so install the same version of Rejoinder"
-        )
     try:
         config = make_config(info["config"], source=f"the run {bus.run}")
     except (ConfigError, KeyError, TypeError) as error:
         raise WorkerRefused(f"the run {bus.run} cannot be played here: {error}") from None
     if config.fingerprint != info.get("fingerprint"):
         raise WorkerRefused(f"the run {bus.run} announces a config that is not its own")
+    if info.get("kernel") != config.kernel:
+        raise WorkerRefused(
+            f"the run {bus.run} is made with kernels {info.get('kernel')} and this worker has "
+            f"{config.kernel}; results could differ, so install the same version of Rejoinder"
+        )
     return Player(bus, config, name, metrics)
 
 
@@ -195,7 +194,7 @@ class LeaseWorker(SimpleWorker):
         self._pause = server.backoff(report)
         self._failure: Exception | None = None  # why this worker must not go on
         self._finished = False  # the run is, or seems to be
-        player.between_games = self._look_around_if_possible
+        player.between_units = self._look_around_if_possible
         super().__init__(
             [player.bus.queue],
             name=f"{player.bus.run}-{player.name}-{os.getpid()}",
@@ -260,7 +259,7 @@ class LeaseWorker(SimpleWorker):
         self._player.metrics.step()
         bus = self._player.bus
         said = about(self._player, self._since, host=self.hostname, pid=self.pid)
-        if not bus.beat(self._player.name, said | {"kernel": KERNEL_VERSION}):
+        if not bus.beat(self._player.name, said | {"kernel": self._player.config.kernel}):
             self._stop_for(
                 WorkerRefused(f"{self._player.name} was caught with wrong deltas and is banned")
             )

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any, NamedTuple
 
-import numpy as np
 from prometheus_client import Counter, Gauge, Histogram
 
 from rejoinder.run.config import RunConfig
@@ -92,8 +90,7 @@ class RunMetrics:
     """The same for one run; its series are there from the start, so that rates begin at zero."""
 
     def __init__(self, metrics: WorkerMetrics, run: str, config: RunConfig) -> None:
-        self._responses = np.uint64(config.load_abstraction().responses)
-        self._rollouts_each = config.rollouts
+        self._config = config
         self._step = partial(metrics.step, run)
         self._games = metrics.games.labels(run)
         self._initiator = metrics.decisions.labels(run, "initiator")
@@ -122,13 +119,14 @@ class RunMetrics:
         self._received["snapshot"].inc(size)
 
     def played(self, deltas: Deltas) -> None:
-        """The games of a lease."""
-        told = summary(deltas, self._responses)
-        self._games.inc(len(deltas.counts))
-        self._initiator.inc(len(deltas.entries) - told.responses)
-        self._responder.inc(told.responses)
-        self._phases.inc(told.phases)
-        self._rollouts.inc(told.choices * self._rollouts_each)
+        """The units of a lease."""
+        config = self._config
+        work = config.load_method().work(config.task(), deltas.entries, deltas.counts)
+        self._games.inc(len(deltas.counts) * config.block)
+        self._initiator.inc(len(deltas.entries) - work.responses)
+        self._responder.inc(work.responses)
+        self._phases.inc(work.phases)
+        self._rollouts.inc(work.rollouts)
         self._snapshot_games.set(deltas.snapshot.games)
 
     def ended(
@@ -141,30 +139,3 @@ class RunMetrics:
         self._seconds[kind].observe(seconds)
         self._busy.inc(seconds)
         self._sent[_ANSWERS[type(answer)]].inc(size)
-
-
-class Summary(NamedTuple):
-    """What happened in the games of a lease."""
-
-    responses: int  # decisions in a response phase
-    phases: int  # response phases
-    choices: int  # actions that were rolled out
-
-
-def summary(deltas: Deltas, responses: Any) -> Summary:
-    """Read off the legal actions of the decisions, in the order in which they were made.
-
-    A phase begins with a response that follows something else, or nothing, in its game.
-    """
-    legal = deltas.entries["legal"]
-    responds = legal & responses != 0
-    goes_on = np.zeros(len(legal), bool)  # whether the decision before was a response, too
-    goes_on[1:] = responds[:-1]
-    ends = np.cumsum(deltas.counts)
-    goes_on[ends[ends < len(legal)]] = False  # the first decisions of games
-    actions = np.bitwise_count(legal)
-    return Summary(
-        responses=int(responds.sum()),
-        phases=int((responds & ~goes_on).sum()),
-        choices=int(actions[actions > 1].sum()),  # a forced move is not rolled out
-    )

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from rejoinder.files import append_line, read_lines
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder.measure.metrics import win_rates
 from rejoinder.measure.warm import warm_up_player
-from rejoinder.methods.actor import Actor
 from rejoinder.methods.tabular.rollout import max_expected_regret
+from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import RunConfig
 from rejoinder.transport.server import end_with_parent
 from rejoinder_bench.studies.throughput import cores
@@ -43,7 +42,7 @@ class Task:
         """Of all that the result depends on, the kernels included."""
         config = self.config
         measured = f"{config.games}/{config.eval_every}x{config.eval_games}/{self.tests}"
-        return f"{config.fingerprint}/{measured}/{KERNEL_VERSION}"
+        return f"{config.fingerprint}/{measured}/{config.kernel}"
 
 
 @dataclass(frozen=True)
@@ -122,11 +121,11 @@ def train(task: Task, should_stop: Callable[[], bool] = lambda: False) -> Traine
     """Play and fold all games, and evaluate on the way as the config says."""
     config = task.config
     last = config.model_copy(update={"eval_games": task.tests})
-    actor, learner, curve = Actor(config), Learner(config), []
+    actor, learner, curve = config.actor(), Learner(config), []
     while learner.games < config.games:
         if should_stop():
             raise Stopped
-        learner.fold(actor.play(learner.games, learner.policy_for(learner.games)))
+        learner.fold(actor.play(learner.units, learner.snapshot_for(learner.units)))
         if is_due(config, config.eval_every, learner.games):
             at = last if learner.games == config.games else config
             curve.append(_evaluate(at, learner))
@@ -142,9 +141,9 @@ def train(task: Task, should_stop: Callable[[], bool] = lambda: False) -> Traine
 
 
 def _evaluate(config: RunConfig, learner: Learner) -> dict[str, Any]:
-    results = win_rates(config, learner.games, learner.policy())
+    results = win_rates(config, learner.games, table_of(learner.policy_rows()))
     return {
         "games": learner.games,
-        "mer": max_expected_regret(learner.rows),
+        "mer": max_expected_regret(learner.learned),
         "win_rates": {name: result["win_rate"] for name, result in results.items()},
     }

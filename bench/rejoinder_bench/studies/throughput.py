@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rejoinder.files import append_line, read_json, read_lines, write_json
-from rejoinder.kernel.jit import KERNEL_VERSION
 from rejoinder.run.config import RunConfig
 from rejoinder_bench import costs as costing
 from rejoinder_bench import runtime, system
@@ -41,7 +40,7 @@ class Timing:
 
     @property
     def key(self) -> str:
-        return f"{self.config.fingerprint}/{self.workers}/{KERNEL_VERSION}"
+        return f"{self.config.fingerprint}/{self.workers}/{self.config.kernel}"
 
 
 class Measured(NamedTuple):
@@ -115,7 +114,7 @@ def _busy_seconds() -> float:
 
 def known_costs(path: Path, config: RunConfig, again: bool, say: Callable[[str], None]) -> Costs:
     """Those in the file if they are of this config and these kernels; else they are measured."""
-    key = f"{config.fingerprint}/{KERNEL_VERSION}"
+    key = f"{config.fingerprint}/{config.kernel}"
     kept = read_json(path)
     if kept.get("key") == key and not again:
         return Costs(**kept["costs"] | {"games": tuple(kept["costs"]["games"])})

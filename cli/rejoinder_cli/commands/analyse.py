@@ -58,7 +58,7 @@ def analyse(
             game,
             config.rules,
             opened.agent(argmax=False),
-            opened.checkpoint.rows,
+            opened.learned,
             opponent=other,
             games=games,
             seed=seed,

@@ -13,7 +13,7 @@ from rejoinder_cli.commands.train import graceful_stop, tell_result, train_with_
 from rejoinder_cli.options import cores, free_port
 from rejoinder_cli.output import JsonFlag, Output
 
-_CONFIG = {"games": 400, "rollouts": 10, "eval_every": 40, "checkpoint_every": 100}
+_CONFIG = {"games": 400, "method.rollouts": 10, "eval_every": 40, "checkpoint_every": 100}
 
 
 def demo(

@@ -49,7 +49,7 @@ def explain(
     if infoset is None:
         _list(opened, output)
         return
-    chosen = find_infoset(infoset, opened.checkpoint.rows, abstraction)
+    chosen = find_infoset(infoset, opened.learned, abstraction)
     last = opened.checkpoint.games
     wanted = _range(games, last)
     if at is not None and at > last:
@@ -92,7 +92,7 @@ def _list(opened: OpenRun, output: Output) -> None:
     """What there is to explain: the infosets visited most."""
     from rejoinder_learner.explain import find_infoset
 
-    abstraction, rows = opened.run.config.load_abstraction(), opened.checkpoint.rows
+    abstraction, rows = opened.run.config.load_abstraction(), opened.learned
     most = rows[(-rows["updates"]).argsort(kind="stable")[:_LISTED]]
     output.say(f"{len(most)} of {len(rows):,} infosets, those visited most; name one of them:")
     listed = []

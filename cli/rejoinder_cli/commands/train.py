@@ -108,6 +108,8 @@ def train(
                 target=target,
             )
     tell_result(result, planned.path, output)
+    for name, value in latest_exploitability(directory).items():
+        output.say(f"{name} {value:.6f} (exact)")
     if not result.finished:
         again = planned.resume_command("train", workers)
         output.say(f"stopped; to go on: {again} --resume")
@@ -116,6 +118,7 @@ def train(
     output.result(
         result_fields(result)
         | {"run": str(planned.path), "fingerprint": directory.config.fingerprint, "mode": mode}
+        | latest_exploitability(directory)
     )
     if not result.finished:
         raise typer.Exit(130)
@@ -141,7 +144,7 @@ def _train_alone(
 ) -> TrainResult:
     from rejoinder_learner.sequential import train as train_sequentially
 
-    with output.progress(title, directory.config.games) as update:
+    with output.progress(title, directory.config.target) as update:
         return train_sequentially(
             directory,
             on_game=update,
@@ -220,6 +223,12 @@ def tell_result(result: TrainResult, path: Path, output: Output) -> None:
         f"{result.games:,} games{of_them} in {result.seconds:.1f} s "
         f"({result.games_per_second:.1f} games/s), in {path}\ndigest {result.digest}"
     )
+
+
+def latest_exploitability(directory: RunDir) -> dict[str, float]:
+    """By the last evaluation, where the game is small enough for an exact one."""
+    known = [r["exploitability"] for r in directory.metrics() if "exploitability" in r]
+    return {"exploitability": known[-1]} if known else {}
 
 
 def result_fields(result: TrainResult) -> dict[str, Any]:

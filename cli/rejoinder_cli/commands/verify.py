@@ -42,12 +42,12 @@ def verify(
     output.result(
         {
             "verified": found.holds,
-            "games": len(found.records),
+            "games": found.games(len(found.records)),
             "checkpoints": found.checkpoints,
-            "recomputed": found.recomputed,
+            "recomputed": found.games(found.recomputed),
             "segments": len(chosen),
             "compared": found.compared,
-            "not_checkable": found.not_checkable,
+            "not_checkable": found.games(found.not_checkable),
             "problems": [problem._asdict() for problem in found.problems],
             "notes": found.notes,
             "sample": sample,
@@ -61,15 +61,16 @@ def verify(
 
 
 def _verdict(found: Verification, segments: int, sample: float, seed: int) -> str:
+    played, left_out = found.games(found.recomputed), found.games(found.not_checkable)
     lines = [
-        f"ledger: {_count(len(found.records), 'game')}, {_state(found, 'ledger')}",
+        f"ledger: {_count(found.games(len(found.records)), 'game')}, {_state(found, 'ledger')}",
         f"checkpoints: {found.checkpoints}, {_state(found, 'checkpoint')}",
-        f"played again: {_count(found.recomputed, 'game')} in {_count(segments, 'segment')}, "
+        f"played again: {_count(played, 'game')} in {_count(segments, 'segment')}, "
         f"{_state(found, 'recomputation')} (--sample {sample:g} --seed {seed})",
     ]
     if found.not_checkable:
         lines.append(
-            f"not checkable: {_count(found.not_checkable, 'game')}, played with snapshots that are "
+            f"not checkable: {_count(left_out, 'game')}, played with snapshots that are "
             "neither kept nor among what was played again"
         )
     if found.holds:

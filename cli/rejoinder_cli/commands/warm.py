@@ -18,7 +18,6 @@ from rejoinder_cli.output import JsonFlag, Output
 _LITTLE = {
     "games": 12,
     "batch": 2,
-    "rollouts": 1,
     "eval_every": 6,
     "eval_games": 2,
     "checkpoint_every": 6,
@@ -71,7 +70,9 @@ def _train_a_little(source: str, output: Output) -> None:
     from rejoinder.run.rundir import RunDir
     from rejoinder_learner.sequential import train
 
-    config = load_config(source).model_copy(update=_LITTLE)
+    config = load_config(source)
+    quick = config.load_method().quick(config.method)
+    config = config.model_copy(update=_LITTLE | {"method": quick})
     with (
         tempfile.TemporaryDirectory(prefix="rejoinder-") as folder,
         graceful_stop() as should_stop,

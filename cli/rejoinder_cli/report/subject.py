@@ -29,7 +29,6 @@ from rejoinder.measure.analytics import (
 from rejoinder.measure.match import MatchResult, Starts, play_match
 from rejoinder.measure.metrics import evaluation_seed, target_policy
 from rejoinder.measure.respond import dear, thinking_bound
-from rejoinder.methods.tabular.rollout import policies
 from rejoinder.methods.tabular.table import Table, table_of
 from rejoinder.run.checkpoints import DamagedError
 from rejoinder.run.config import RunConfig
@@ -164,13 +163,13 @@ def _agents(subject: Subject, output: Output) -> dict[int, Agent]:
     abstraction = run.config.load_abstraction()
     for games in run.checkpoint_games():
         try:
-            rows = run.checkpoint(games).rows
+            checkpoint = run.checkpoint(games)
         except DamagedError as error:
             output.warn(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
         else:
             if is_experiment(run.config):
-                subject.target_policy[games] = target_policy(rows, abstraction)
-            policy = policies(table_of(rows))
+                subject.target_policy[games] = target_policy(run.learned(checkpoint), abstraction)
+            policy = table_of(run.policy_rows(checkpoint))
             found[games] = trained_agent(subject.name, abstraction, policy, argmax=False)
     return found
 
@@ -207,7 +206,7 @@ def _plan_analysis(work: Work, subject: Subject, effort: Effort) -> None:
 
     def look(tell: Tell) -> None:
         subject.analysis = analyse(
-            *(game, config.rules, opened.agent(argmax=False), opened.checkpoint.rows),
+            *(game, config.rules, opened.agent(argmax=False), opened.learned),
             games=effort.analysed_games,
             seed=SEED,
             attack_games=attacks,

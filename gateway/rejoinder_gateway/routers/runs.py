@@ -99,14 +99,20 @@ def summary(run: Run) -> RunSummary:
         target=said.target,
         games_per_second=said.games_per_second if running else None,
         seconds_left=said.seconds_left if running else None,
-        version=said.games // config.batch if said.version is None else said.version,
-        mer=latest.get("mer") if said.mer is None else said.mer,
+        version=_first_known(said.version, said.games // (config.batch * config.block)),
+        mer=_first_known(said.mer, latest.get("mer")),
+        exploitability=_first_known(said.exploitability, latest.get("exploitability")),
         win_rates=said.win_rates or rated.get("win_rates", {}),
-        infosets=latest.get("infosets") if said.infosets is None else said.infosets,
+        infosets=_first_known(said.infosets, latest.get("infosets")),
         workers=said.figures,
         snapshots=run.checkpoints(),
         checkpointed=_checkpointed(run),
     )
+
+
+def _first_known(said: Any, written: Any) -> Any:
+    """What the trainer says, or else what it wrote."""
+    return written if said is None else said
 
 
 def _checkpointed(run: Run) -> float | None:

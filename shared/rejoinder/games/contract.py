@@ -15,7 +15,7 @@ deterministic and takes chance outcomes too, so a tree can be enumerated and a l
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numba
@@ -23,7 +23,8 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from rejoinder.kernel.jit import lowest_bit, popcount, rule
+from rejoinder.kernel.identity import Resolve, identity
+from rejoinder.kernel.jit import lowest_bit, popcount, resolve_stubs_by, rule
 from rejoinder.kernel.rng import below
 
 CHANCE = -1  # current_player: a random event is due
@@ -179,6 +180,29 @@ _STUBS: dict[str, Callable[..., Any] | None] = {
     "hand_refusal": _no_refusal,
     "blank_refusals": _nothing_to_blank,
 }
+
+
+def kernel_identity(dtype: np.dtype[Any], functions: Iterable[Callable[..., Any]]) -> str:
+    """The version of kernels for a game: a hash of the sources that are compiled for them."""
+    record = numba.from_dtype(dtype)
+    return identity(functions, _resolver([record]), more=f"{dtype.descr} {dtype.itemsize}")
+
+
+def _resolver(arguments: Iterable[Any]) -> Resolve:
+    """Maps stubs to the functions of the game whose states are among the arguments' types."""
+    records = [getattr(argument, "dtype", argument) for argument in arguments]
+    games = [_implementations[record] for record in records if record in _implementations]
+
+    def resolve(function: Any) -> Any:
+        name = getattr(function, "__name__", None)
+        if not games or name not in _STUBS or function is not globals()[name]:
+            return function
+        return games[0].get(name, _STUBS[name])
+
+    return resolve
+
+
+resolve_stubs_by(_resolver)
 
 
 def _implementation(state: Any, name: str) -> Callable[..., Any] | None:

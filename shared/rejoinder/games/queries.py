@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,15 @@ def shuffle_hidden(states: Any, player: Any, rng: Any) -> None:
 @kernel
 def baseline(states: Any, abstraction: Any, weights: Any) -> None:
     contract.baseline(states[0], abstraction, weights)
+
+
+_ENGINE = (start, current_player, utilities, legal_actions, resolve, apply, observed)
+
+
+@functools.cache
+def engine_version(dtype: np.dtype[Any]) -> str:
+    """The version of a game's compiled rules."""
+    return contract.kernel_identity(dtype, _ENGINE)
 
 
 def bits(mask: int) -> list[int]:

@@ -28,9 +28,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rejoinder.games import GAMES
 from rejoinder.games.queries import bits
+from rejoinder.methods.base import Rows
 from rejoinder.methods.tabular.policy import AVERAGE, LATEST
 from rejoinder.methods.tabular.rollout import row_dtype
-from rejoinder.run.checkpoints import Rows
 from rejoinder.run.config import ConfigError, Learning, RunConfig, make_config
 
 ACTIONS = 22  # in the authors' program; those after the abstraction's own are cards by name
@@ -39,7 +39,8 @@ SUM_TOLERANCE = 1e-6  # how far probabilities may be from one
 _GAME = GAMES["deal"]
 _INTENT = _GAME.abstraction("intent")
 _INTENTS = len(_INTENT.actions)
-_FIXED = {"game": _GAME.name, "abstraction": _INTENT.name, "averaging": "buffer"}
+_FIXED = {"game": _GAME.name, "abstraction": _INTENT.name}
+_METHOD = {"name": "rollout", "averaging": "buffer"}
 _KEYS = 1 << 16  # keys of the abstraction are smaller
 _RATIO = 3  # cards of a kind to a special card, in the paper
 _NO_LIMIT = 10**10  # streaks in a rollout
@@ -52,12 +53,14 @@ class PaperError(ValueError):
 
 def write(config: Learning, rows: Rows) -> bytes:
     """The file of a run's rows."""
-    for name, value in _FIXED.items():
-        if getattr(config, name) != value:
-            raise PaperError(
-                f"{name}: the paper's format is for {value!r}, not {getattr(config, name)!r}"
-            )
-    rules: Any = config.rules  # those of the game, as was just seen
+    there = config.learning_fields()
+    for name, value in (_FIXED | {f"method.{name}": _METHOD[name] for name in _METHOD}).items():
+        table, _, field = name.rpartition(".")
+        found = (there[table] if table else there)[field]
+        if found != value:
+            raise PaperError(f"{name}: the paper's format is for {value!r}, not {found!r}")
+    rules: Any = config.rules  # those of the game and of the method, as was just seen
+    settings: Any = config.method
     names = [_INTENT.identifier(int(key)) for key in rows["key"].tolist()]
     known = dict(zip(names, rows, strict=True))
     content = {
@@ -65,13 +68,13 @@ def write(config: Learning, rows: Rows) -> bytes:
         "abstraction_cls": "IntentStateAbstraction",
         "resolver_cls": "GreedyActionResolver",
         "target_player_index": 0,
-        "sims_per_action": config.rollouts,
+        "sims_per_action": settings.rollouts,
         "max_turns_per_game": rules.turn_cap,
         "max_streaks": _NO_LIMIT,
         "uniform_external_sampling": True,
         "verbose": False,
-        "epsilon": config.epsilon,
-        "policy_manager": _policy_manager(known, config.buffer_size),
+        "epsilon": settings.epsilon,
+        "policy_manager": _policy_manager(known, settings.buffer_size),
         "regret_manager": {name: _regrets(known[name]) for name in sorted(known)},
         "cf_reach_prob_counter": {name: float(known[name]["reach"]) for name in sorted(known)},
         "model_cls": "CFR",
@@ -158,9 +161,12 @@ def read(content: bytes) -> tuple[RunConfig, Rows]:
         )
     known = _FIXED | {
         "rules": file.game_config.rules(file.max_turns_per_game),
-        "rollouts": file.sims_per_action,
-        "epsilon": file.epsilon,
-        "buffer_size": file.policy_manager.buffer_size,
+        "method": {
+            **_METHOD,
+            "rollouts": file.sims_per_action,
+            "epsilon": file.epsilon,
+            "buffer_size": file.policy_manager.buffer_size,
+        },
     }
     try:
         config = make_config(known, source="game_config")

@@ -1,15 +1,14 @@
 """Compilation: three decorators, some machine instructions, a cache that never serves other code.
 
 numba's on-disk cache looks only at the file that holds the entry point, so a change in a rule that
-lives in another module would go unnoticed. The cache directory is therefore named after a hash of
-every kernel source: `KERNEL_VERSION`. Two processes with the same version run the same machine code
-semantics; a different version means that results may differ.
+lives in another module would go unnoticed, and a comment in that file would throw everything away.
+Here what is cached is named after the `identity` of the code that is really compiled.
 """
 # ruff: noqa: ARG001 (numba fixes the signatures of intrinsics)
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import os
 import tempfile
 import warnings
@@ -24,24 +23,10 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
+from rejoinder.kernel.identity import Resolve, identity
 from rejoinder.kernel.signature_files import Turns, keep
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_PACKAGE = Path(__file__).parent.parent
-_KERNEL_SOURCES = (  # what is compiled, and how it is kept
-    "kernel/**/*.py",
-    *("games/**/*.py", "methods/**/*.py", "measure/**/*.py"),
-)
-
-
-def _hash_sources() -> str:
-    digest = hashlib.sha256(f"numba {numba.__version__} numpy {np.__version__}\n".encode())
-    for pattern in _KERNEL_SOURCES:
-        for path in sorted(_PACKAGE.glob(pattern)):
-            digest.update(f"{path.relative_to(_PACKAGE).as_posix()}\n".encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _cache_root() -> Path:
@@ -50,8 +35,7 @@ def _cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rejoinder"
 
 
-KERNEL_VERSION = _hash_sources()
-CACHE_DIR = _cache_root() / "kernels" / KERNEL_VERSION
+CACHE_DIR = _cache_root() / "kernels"
 
 
 def _can_write(folder: Path) -> bool:
@@ -63,7 +47,7 @@ def _can_write(folder: Path) -> bool:
         return False
 
 
-# Where numba cannot write it would choose another place, one that does not know our version.
+# Where numba cannot write it would choose another place, one that we do not know of.
 _CACHED = _can_write(CACHE_DIR)
 if not _CACHED:
     warnings.warn(
@@ -102,8 +86,23 @@ def kernel(function: F) -> F:
     """Compile an entry point called from Python: cached on disk, releases the interpreter lock."""
     compiled: Any = numba.njit(cache=_CACHED, nogil=True, error_model="numpy")(function)
     if _CACHED and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        keep(compiled, _TURNS)
+        keep(compiled, _TURNS, functools.partial(_version, function))
     return cast(F, compiled)
+
+
+def resolve_stubs_by(resolver: Callable[[Any], Resolve]) -> None:
+    """Have the stubs that kernels call resolved by the types of the kernels' arguments."""
+    global _resolver
+    _resolver = resolver
+
+
+_resolver: Callable[[Any], Resolve] = lambda _: lambda function: function  # noqa: E731
+
+
+@functools.cache
+def _version(function: Any, arguments: tuple[Any, ...]) -> str:
+    """The version of the code that a kernel is compiled from for some types of arguments."""
+    return identity([function], _resolver(arguments))
 
 
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,8 +2,8 @@
 
 numba numbers the files of a kernel's signatures and keeps an index of them. Two processes that
 compile different signatures at once take the same number, and the index then leads from one to the
-other's code. Here a signature's file is named after the signature, and a file that is damaged or
-another's counts for nothing.
+other's code. Here a signature's file is named after the signature and the version of the code that
+is compiled for it, and a file that is damaged or another's counts for nothing.
 
 Of several processes that need a signature which nobody has saved yet one compiles it, and the
 others wait for what it saves.
@@ -15,8 +15,10 @@ import fcntl
 import hashlib
 import os
 import pickle
+import sys
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -78,8 +80,11 @@ def _place(what: str) -> int:
 class SignatureFiles:
     """The cache of one kernel, in the place of numba's own."""
 
-    def __init__(self, folder: Path, kernel: str, stamp: Any, turns: Turns) -> None:
-        self._folder, self._kernel, self._stamp = folder, kernel, stamp
+    def __init__(
+        self, folder: Path, kernel: str, version_of: Callable[[Any], str], turns: Turns
+    ) -> None:
+        self._folder, self._kernel = folder, kernel
+        self._version_of = version_of  # key → version of the code that is compiled for it
         self._turns = turns
         self._taken: list[str] = []
 
@@ -94,7 +99,7 @@ class SignatureFiles:
         return found
 
     def save(self, key: Any, data: Any) -> None:
-        content = dumps((self._stamp, key, data))  # type: ignore[no-untyped-call]
+        content = dumps((self._version_of(key), key, data))  # type: ignore[no-untyped-call]
         try:
             write_atomically(self._file(key), hashlib.sha256(content).digest() + content)
         except OSError as error:  # what is compiled can be used all the same
@@ -113,22 +118,26 @@ class SignatureFiles:
         digest, content = content[:_DIGEST], content[_DIGEST:]
         if hashlib.sha256(content).digest() != digest:
             return None  # damaged; it will be replaced
-        stamp, saved, data = pickle.loads(content)  # as numba does: one's own files, on no wire
-        return data if (stamp, saved) == (self._stamp, key) else None
+        version, saved, data = pickle.loads(content)  # as numba does: one's own files, on no wire
+        return data if (version, saved) == (self._version_of(key), key) else None
 
     def _file(self, key: Any) -> Path:
         """`key` has the types of the arguments, the processor and the function's own code."""
-        name = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        name = hashlib.sha256(f"{self._version_of(key)} {key!r}".encode()).hexdigest()[:16]
         return self._folder / f"{self._kernel}.{name}.nbc"
 
 
-def keep(dispatcher: Any, turns: Turns) -> None:
-    """Have the compiled code of a function that numba caches kept so."""
+def keep(dispatcher: Any, turns: Turns, version_of: Callable[[Any], str]) -> None:
+    """Have the compiled code of a function that numba caches kept so.
+
+    `version_of` tells the version of the code that is compiled for some types of arguments.
+    """
     cache, compile_one = dispatcher._cache, dispatcher.compile
+    function = dispatcher.py_func
     files = SignatureFiles(
         Path(cache.cache_path),
-        cache._impl.filename_base,
-        cache._impl.locator.get_source_stamp(),
+        f"{function.__qualname__}.py{sys.version_info.major}{sys.version_info.minor}",
+        lambda key: version_of(key[0]),
         turns,
     )
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from rejoinder.games import queries
 from rejoinder.games.base import Abstraction, States
+from rejoinder.methods.base import Rows
 from rejoinder.methods.tabular.policy import AVERAGE, LATEST
 from rejoinder.run.checkpoints import Checkpoint, digest
 from rejoinder.run.config import Learning
@@ -41,9 +42,14 @@ class Policy:
         self.games = checkpoint.games
         self.abstraction: Abstraction = config.load_abstraction()
         self.digest = digest(config.fingerprint, checkpoint.games, checkpoint.rows)
-        self._rows = checkpoint.rows
+        self._rows = config.load_method().learned(config.task(), checkpoint.rows)
+        self._config, self._state_rows = config, checkpoint.rows
         self._by_key = np.argsort(self._rows["key"], kind="stable")
         self._sorted_keys = self._rows["key"][self._by_key]
+
+    @property
+    def _policy_rows(self) -> Rows:
+        return self._config.load_method().policy_rows(self._config.task(), self._state_rows)
 
     def __len__(self) -> int:
         return len(self._rows)

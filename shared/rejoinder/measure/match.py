@@ -185,3 +185,6 @@ def wilson(rate: float, n: float) -> tuple[float, float]:
     half = Z_95 * math.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n)) / (1 + z2 / n)
     low = max(0.0, centre - half) if rate > 0.0 else 0.0  # the ends exactly, not but for rounding
     return low, min(1.0, centre + half) if rate < 1.0 else 1.0
+
+
+MATCH_KERNELS = (_play_games,)  # what matches are compiled from

@@ -6,18 +6,23 @@ the figures are a function of (run config, learner's state, game index).
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from typing import Any
 
 import numpy as np
 
+from rejoinder.games import GAMES
 from rejoinder.games.base import Abstraction
+from rejoinder.games.contract import kernel_identity
 from rejoinder.measure.agents import opponents, trained_agent
-from rejoinder.measure.match import MatchResult, play_match
+from rejoinder.measure.exploit import policy_exploitability
+from rejoinder.measure.match import MATCH_KERNELS, MatchResult, play_match
+from rejoinder.methods.exact.tree import Tree, build_tree
 from rejoinder.methods.tabular.policy import AVERAGE
 from rejoinder.methods.tabular.rollout import largest_mean_regrets, max_expected_regret
-from rejoinder.methods.tabular.table import Table
+from rejoinder.methods.tabular.table import Table, table_of
 from rejoinder.run.config import RunConfig
 
 TARGET_PLAYER = 0  # the seat that the paper reports on
@@ -33,6 +38,20 @@ def table_statistics(rows: Any, abstraction: Abstraction) -> dict[str, Any]:
         "updates": _quantiles(rows["updates"]),
         "policy": _median_policy(rows, abstraction.actions),
     }
+
+
+def exact_exploitability(config: RunConfig, policy_rows: Any) -> float | None:
+    """In the real game, where that is small enough to be enumerated."""
+    if not config.load_game().is_enumerable(config.rules):
+        return None
+    tree = _tree(config.game, config.rules, config.abstraction)
+    return policy_exploitability(tree, table_of(policy_rows)).exploitability
+
+
+@functools.lru_cache(maxsize=4)
+def _tree(game: str, rules: Any, abstraction: str) -> Tree:
+    found = GAMES[game]
+    return build_tree(found, rules, policy=found.abstraction(abstraction))
 
 
 def _quantiles(values: Any) -> dict[str, float]:
@@ -76,6 +95,16 @@ def win_rates(config: RunConfig, games: int, policy: Table) -> dict[str, dict[st
         )
         for name, opponent in opponents(game).items()
     }
+
+
+@functools.cache
+def _evaluation_kernel(game: str) -> str:
+    return kernel_identity(GAMES[game].dtype, MATCH_KERNELS)
+
+
+def evaluation_kernel(config: RunConfig) -> str:
+    """The version of the kernels that matches of this game are compiled from."""
+    return _evaluation_kernel(config.game)
 
 
 def evaluation_seed(seed: int, games: int) -> int:

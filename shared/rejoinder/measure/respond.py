@@ -37,7 +37,7 @@ from rejoinder.methods.tabular.rollout import (
     entry_dtype,
     fold,
     play_against,
-    policies,
+    policy_rows,
     row_dtype,
 )
 from rejoinder.methods.tabular.table import Table, new_table, table_of, with_room
@@ -184,5 +184,5 @@ def _responder(
     """Deviates from whom it began as where it has seen enough to know better."""
     known = table.rows[: table.size[0]]
     known = known[known["updates"] >= enough]
-    policy = policies(table_of(known))
+    policy = table_of(policy_rows(known))
     return trained_agent("best response", abstraction, policy, argmax=True, fallback=begin_as)

@@ -6,7 +6,6 @@ from rejoinder.games.base import Game
 from rejoinder.games.contract import CONCRETE
 from rejoinder.measure.agents import Agent, trained_agent
 from rejoinder.measure.metrics import win_rates
-from rejoinder.methods.actor import Actor
 from rejoinder.methods.tabular.policy import policy_dtype
 from rejoinder.methods.tabular.table import new_table
 from rejoinder.run.config import RunConfig
@@ -14,11 +13,12 @@ from rejoinder.run.config import RunConfig
 
 def warm_up_player(config: RunConfig) -> None:
     """Play a game and a match that leave no trace."""
-    quick = config.model_copy(update={"rollouts": 1, "eval_games": 2})
-    policy = new_table(policy_dtype(len(config.load_abstraction().actions)), 1)
+    method = config.load_method()
+    quick = config.model_copy(update={"method": method.quick(config.method), "eval_games": 2})
+    task = quick.task()
     if config.eval_every:
-        win_rates(quick, 0, policy)
-    Actor(quick).play(0, policy)
+        win_rates(quick, 0, new_table(policy_dtype(task.actions), 1))
+    method.actor(task).play(0, method.snapshot(task))
 
 
 def untrained_agents(game: Game) -> list[Agent]:

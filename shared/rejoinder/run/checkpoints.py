@@ -16,23 +16,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rejoinder.files import sync_directory, write_durably
-from rejoinder.kernel.jit import KERNEL_VERSION
-from rejoinder.methods.tabular.patch import take_rows
+from rejoinder.methods.base import Rows
 from rejoinder.methods.tabular.policy import policy_dtype
-from rejoinder.methods.tabular.rollout import row_dtype
-from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import Learning, canonical_json
 from rejoinder.run.ledger import genesis
 
-Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-
-FORMAT = 2  # of the whole run directory; a reader refuses what it does not know
+FORMAT = 3  # of the whole run directory; a reader refuses what it does not know
 NEWEST_KEPT = 3  # checkpoints that are never thinned out
 
 _MANIFEST, _TABLE, _EVALUATION = "manifest.json", "table.bin", "evaluation-"
@@ -61,9 +56,9 @@ class Checkpoint:
     games: int
     head: bytes  # of the ledger
     rows: Rows
+    kernel: str  # the kernels that made it
     snapshots: Mapping[int, Policies] = field(default_factory=dict)  # by version
     evaluations: Mapping[int, Policies] = field(default_factory=dict)  # still to come, by games
-    kernel: str = KERNEL_VERSION  # the kernels that made it
 
 
 def digest(fingerprint: str, games: int, rows: Rows) -> str:
@@ -82,13 +77,13 @@ def start_of(rows: Rows) -> str:
 def first_checkpoint(config: Learning, rows: Rows) -> Checkpoint:
     """The state before the first game of a run that begins with these rows."""
     head = genesis(config.fingerprint)
-    policies = take_rows(table_of(rows), np.arange(len(rows))).rows
-    return Checkpoint(0, head, rows, snapshots={0: Policies(head, policies)})
+    snapshot = config.load_method().snapshot_rows(config.task(), rows)
+    return Checkpoint(0, head, rows, config.kernel, snapshots={0: Policies(head, snapshot)})
 
 
-def needed_versions(config: Learning, games: int) -> range:
-    """Snapshot versions that exist after `games` games and that games to come may use."""
-    return range(config.version_for(games), games // config.batch + 1)
+def needed_versions(config: Learning, units: int) -> range:
+    """Snapshot versions that exist after so many units and that units to come may use."""
+    return range(config.version_for(units), units // config.batch + 1)
 
 
 def thinned(games: list[int], kept: int) -> list[int]:
@@ -178,19 +173,21 @@ def _plain_dtype(dtype: np.dtype[Any]) -> dict[str, str]:
 def read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
     """A checkpoint of this config, checked byte by byte; DamagedError says what is wrong."""
     manifest = _read_manifest(folder)
-    actions = len(config.load_abstraction().actions)
-    table_dtype = row_dtype(actions, config.kept_policies)
+    method, task = config.load_method(), config.task()
+    table_dtype = method.state_dtype(task)
     if manifest.fingerprint != config.fingerprint:
         raise DamagedError("it belongs to a run of another config")
     if manifest.games != int(folder.name):
         raise DamagedError(f"its manifest speaks of {manifest.games} games")
     if manifest.dtype != _plain_dtype(table_dtype):
         raise DamagedError("its rows have another layout than this version of Rejoinder writes")
-    versions = needed_versions(config, manifest.games)
+    if manifest.games % config.block:
+        raise DamagedError(f"its manifest speaks of {manifest.games} games, which is no whole unit")
+    versions = needed_versions(config, manifest.games // config.block)
     expected = {_TABLE: table_dtype}
-    expected |= {_policy_file(version): policy_dtype(actions) for version in versions}
+    expected |= {_policy_file(version): method.snapshot_dtype(task) for version in versions}
     evaluations = _evaluations(manifest)
-    expected |= {name: policy_dtype(actions) for name in evaluations.values()}
+    expected |= {name: policy_dtype(task.actions) for name in evaluations.values()}
     if manifest.files.keys() != expected.keys():
         raise DamagedError(f"it lists the files {sorted(manifest.files)}, not {sorted(expected)}")
     read = {

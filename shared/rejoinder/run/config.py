@@ -11,37 +11,36 @@ A config comes from a TOML file, or by name from the shipped ones, with override
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SerializeAsAny,
     ValidationError,
-    field_serializer,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
 
-if TYPE_CHECKING:
-    from rejoinder.games.base import Abstraction, Game, Rules
-else:
-    Rules = Any  # the games bring numba, so they are loaded when a config is made, not before
+from rejoinder.games import GAMES
+from rejoinder.games.base import Abstraction, Game, Rules
+from rejoinder.games.contract import kernel_identity
+from rejoinder.methods import METHODS, find_method
+from rejoinder.methods.base import Actor, Method, Rows, Settings, Task
 
 DEFAULT = "default"  # for rules and abstraction: the game's own first choice
 MAX_GAMES = 10**12  # in one run
+_TABLES = ("rules", "method")  # fields that have fields of their own
 BASE = "base"  # in a table of rules: the named configuration that it changes
-
-LATER: dict[str, Any] = {"later": True}
-"""`json_schema_extra` of a field that is younger than the runs there are: at its default, which
-stands for how things were before, the fingerprint leaves it out, so those runs keep their name."""
 
 Overrides = Mapping[str, Any] | Sequence[str]
 
@@ -56,42 +55,30 @@ class Learning(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     game: str = "deal"
-    """Which game: deal, kuhn or leduc."""
-    rules: Rules = Field(DEFAULT, validate_default=True)
+    """Which game, by name."""
+    rules: SerializeAsAny[Rules] = Field(DEFAULT, validate_default=True)
     """The name of one of the game's configurations, or a table of the game's own rules; `base`
     in the table names the configuration that the other entries change."""
     abstraction: str = Field(DEFAULT, validate_default=True)
     """How infosets are told apart and actions grouped; the game's first abstraction by default."""
     seed: int = Field(1, ge=0, lt=2**63)
-    """All randomness of game g comes from (seed, g)."""
-    rollouts: int = Field(20, ge=1, le=1_000_000)
-    """N: full-game rollouts for each available action of each decision."""
-    epsilon: float = Field(0.1, ge=0, le=1, allow_inf_nan=False)
-    """Share of training moves that are uniformly random."""
-    common_luck: bool = Field(False, json_schema_extra=LATER)
-    """Whether a decision's actions are tried with the same luck, which cancels in their regrets."""
-    decay: float = Field(1.0, gt=0, le=1, allow_inf_nan=False)
-    """Factor on the old regrets at each update (1.0 in the paper's text, 0.99 in its program)."""
-    averaging: Literal["buffer", "uniform", "linear"] = "buffer"
-    """How past policies make the average one: the last `buffer_size`, all alike, or by age."""
-    buffer_size: int = Field(10, ge=1, le=1_000)
-    """Past policies kept for each infoset with averaging = "buffer"."""
+    """All randomness of unit u comes from (seed, u)."""
+    method: SerializeAsAny[Settings] = Field({}, validate_default=True)
+    """How it is learned: the method's `name`, and the method's own settings."""
     order: Literal["index", "arrival"] = "index"
-    """How deltas are folded: strictly by game index, so that the result is a function of these
+    """How deltas are folded: strictly by index, so that the result is a function of these
     fields alone; or as they arrive, which depends on who was faster (unordered mode)."""
     batch: int = Field(20, ge=1, le=1_000_000)
-    """B: games between two snapshots."""
+    """B: units (games, or blocks of iterations) between two snapshots."""
     lag: int = Field(1, ge=0, le=1_000)
-    """L: how many snapshots behind the newest one a game is played; see `version_for`."""
-    start: str = Field("", pattern="^([0-9a-f]{64})?$", json_schema_extra=LATER)
+    """L: how many snapshots behind the newest one a unit is played; see `version_for`."""
+    start: str = Field("", pattern="^([0-9a-f]{64})?$")
     """SHA-256 of the rows that the learner starts with, which are the checkpoint at game 0; empty:
     it starts from nothing."""
 
     @field_validator("game")
     @classmethod
     def _known_game(cls, name: str) -> str:
-        from rejoinder.games import GAMES
-
         if name not in GAMES:
             raise ValueError(f"no game is called {name!r}; there are {', '.join(GAMES)}")
         return name
@@ -104,8 +91,6 @@ class Learning(BaseModel):
     @field_validator("abstraction")
     @classmethod
     def _known_abstraction(cls, name: str, info: ValidationInfo) -> str:
-        from rejoinder.games import GAMES
-
         if "game" not in info.data:
             return name
         game = GAMES[info.data["game"]]
@@ -116,42 +101,58 @@ class Learning(BaseModel):
             raise ValueError(f"{game.name} has no {name!r}; it has {', '.join(known)}")
         return name
 
-    @field_serializer("rules")
-    def _plain_rules(self, rules: Rules) -> dict[str, Any]:
-        return rules.model_dump(mode="json")
+    @field_validator("method", mode="plain")
+    @classmethod
+    def _settings_of_the_method(cls, given: Any) -> Any:
+        return _method(given)
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON of the learning fields."""
-        named = self.learning_fields()
-        named = _without_later_defaults(type(self), named)
-        named["rules"] = _without_later_defaults(type(self.rules), named["rules"])
-        return hashlib.sha256(canonical_json(named).encode()).hexdigest()
+        return hashlib.sha256(canonical_json(self.learning_fields()).encode()).hexdigest()
 
     def learning_fields(self) -> dict[str, Any]:
         """What the fingerprint covers, as plain data."""
         return self.model_dump(mode="json", include=set(Learning.model_fields))
 
-    def version_for(self, game: int) -> int:
-        """The snapshot version that a game is played with. Version v is taken after v·B games."""
-        return max(0, game // self.batch - self.lag)
+    def version_for(self, unit: int) -> int:
+        """The snapshot version that a unit is played with. Version v is taken after v·B units."""
+        return max(0, unit // self.batch - self.lag)
 
-    def playable_before(self, games: int) -> int:
-        """Once so many games are folded, those before this one can be played."""
-        return (games // self.batch + self.lag + 1) * self.batch
+    def playable_before(self, units: int) -> int:
+        """Once so many units are folded, those before this one can be played."""
+        return (units // self.batch + self.lag + 1) * self.batch
 
     @property
-    def kept_policies(self) -> int:
-        """Past policies in a row of the learner's table; other averages need only sums."""
-        return self.buffer_size if self.averaging == "buffer" else 1
+    def block(self) -> int:
+        """Games (iterations of the method) in a unit, which is what is leased and folded."""
+        return self.method.block
 
     def load_game(self) -> Game:
-        from rejoinder.games import GAMES
-
         return GAMES[self.game]
 
     def load_abstraction(self) -> Abstraction:
         return self.load_game().abstraction(self.abstraction)
+
+    def load_method(self) -> Method:
+        return METHODS[self.method.name]
+
+    def decisions(self, delta: Rows) -> Rows:
+        """A delta as readers take it: with a key, a reach and regrets for each infoset met."""
+        return self.load_method().decisions(delta)
+
+    def actor(self) -> Actor:
+        """Somebody to play units."""
+        return self.load_method().actor(self.task())
+
+    def task(self) -> Task:
+        """What is to be learned, as the method needs it."""
+        return Task(self.load_game(), self.rules, self.load_abstraction(), self.seed, self.method)
+
+    @property
+    def kernel(self) -> str:
+        """The version of the kernels that this game and this method are compiled from."""
+        return _kernel(self.game, self.method.name)
 
 
 class RunConfig(Learning):
@@ -162,7 +163,8 @@ class RunConfig(Learning):
     """
 
     games: int = Field(1_000, ge=1, le=MAX_GAMES)
-    """Training games."""
+    """Training games, or iterations of a method that plays blocks of them (then rounded up to
+    whole blocks)."""
     eval_every: int = Field(50, ge=0)
     """Games between evaluations (there is one at the end too); 0: no evaluation at all."""
     eval_games: int = Field(400, ge=2, le=10**7)
@@ -174,15 +176,29 @@ class RunConfig(Learning):
     audit: float = Field(0.0, ge=0, le=1, allow_inf_nan=False)
     """Share of the deltas from workers that the learner plays again before it folds them."""
 
+    def in_units(self, games: int) -> int:
+        """So many games in units, rounded up."""
+        return -(-games // self.block)
+
+    @property
+    def units(self) -> int:
+        """Units to train."""
+        return self.in_units(self.games)
+
+    @property
+    def target(self) -> int:
+        """Games to train: what was asked for, rounded up to whole units."""
+        return self.units * self.block
+
 
 def canonical_json(value: Any) -> str:
     """The one way in which a value is written where its hash matters: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _without_later_defaults(model: type[BaseModel], dumped: dict[str, Any]) -> dict[str, Any]:
-    later = {n: f for n, f in model.model_fields.items() if f.json_schema_extra == LATER}
-    return {n: v for n, v in dumped.items() if n not in later or v != later[n].default}
+@functools.cache
+def _kernel(game: str, method: str) -> str:
+    return kernel_identity(GAMES[game].dtype, METHODS[method].kernels)
 
 
 def load_config(name_or_path: str | Path, overrides: Overrides = ()) -> RunConfig:
@@ -194,13 +210,22 @@ def make_config(
     fields: Mapping[str, Any], overrides: Overrides = (), source: str = "config"
 ) -> RunConfig:
     """A config from plain data; `source` is what messages call it."""
-    merged = dict(fields)
-    for path, value in _parse(overrides).items():
+    merged: dict[str, Any] = {}
+    for path, value in (*fields.items(), *_parse(overrides).items()):
         _override(merged, path, value)
     try:
         return RunConfig.model_validate(merged)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {_explain(error, RunConfig.model_fields)}") from None
+        raise ConfigError(f"{source}: {_explain(error, _fields_of(merged))}") from None
+
+
+def _fields_of(fields: Mapping[str, Any]) -> list[str]:
+    """The names that a config may have, those in tables too."""
+    given = fields.get("method", {})
+    name = given.get("name") if isinstance(given, Mapping) else given
+    method = METHODS.get(str(name), next(iter(METHODS.values())))
+    inner = [f"method.{name}" for name in method.settings.model_fields]
+    return [*RunConfig.model_fields, *inner]
 
 
 def shipped_configs() -> dict[str, str]:
@@ -273,18 +298,36 @@ def _override(fields: dict[str, Any], path: str, value: Any) -> None:
     if not dot:
         fields[name] = value
         return
-    inner = fields.get(name, DEFAULT)
+    inner = fields.get(name, {})
     if name == "rules" and isinstance(inner, str):
         inner = {BASE: inner}
-    if name != "rules" or not isinstance(inner, Mapping):
-        raise ConfigError(f"override {path!r}: only rules has fields of its own")
+    if name == "method" and isinstance(inner, str):
+        inner = {"name": inner}
+    if isinstance(inner, BaseModel):
+        inner = inner.model_dump()
+    if name not in _TABLES or not isinstance(inner, Mapping):
+        raise ConfigError(f"override {path!r}: only {' and '.join(_TABLES)} have fields")
     fields[name] = {**inner, rest: value}
+
+
+def _method(given: Any) -> Settings:
+    """The settings of a method from its name, a table, or themselves."""
+    if isinstance(given, Settings):
+        return given
+    if isinstance(given, str):
+        given = {"name": given}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"must be a table of settings or a name, not {given!r}")
+    method = find_method(given.get("name", next(iter(METHODS))))
+    try:
+        return method.settings.model_validate(dict(given))
+    except ValidationError as error:
+        message = _explain(error, method.settings.model_fields, "method.")
+        raise PydanticCustomError(_EXPLAINED, "{message}", {"message": message}) from None
 
 
 def _rules(game_name: str, given: Any) -> Rules:
     """The rules of a game from a name, a table, or themselves."""
-    from rejoinder.games import GAMES
-
     game = GAMES[game_name]
     if isinstance(given, game.rules_type):
         return given
@@ -326,7 +369,8 @@ def _explain_one(error: dict[str, Any], fields: list[str], prefix: str) -> str:
         return str(message)
     where = prefix + ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(error["loc"][-1]), fields, n=3)
+        names = {field.rpartition(".")[2]: field for field in reversed(fields)}
+        near = [names[n] for n in difflib.get_close_matches(str(error["loc"][-1]), names, n=3)]
         hint = f"near it: {', '.join(near)}" if near else f"there are {', '.join(fields) or 'none'}"
         return f"{where}: there is no such field; {hint}"
     if error["type"] == "value_error":
@@ -342,6 +386,8 @@ def _short(value: Any) -> str:
 
 
 def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields with those of the rules under their dotted names."""
-    flat = {name: value for name, value in fields.items() if name != "rules"}
-    return flat | {f"rules.{name}": value for name, value in fields["rules"].items()}
+    """Fields with those of tables under their dotted names."""
+    flat = {name: value for name, value in fields.items() if name not in _TABLES}
+    for table in _TABLES:
+        flat |= {f"{table}.{name}": value for name, value in fields[table].items()}
+    return flat

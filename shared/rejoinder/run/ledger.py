@@ -1,4 +1,4 @@
-"""The ledger: for every folded game its index, the snapshot version it was played with and the
+"""The ledger: for every folded unit its index, the snapshot version it was played with and the
 SHA-256 of its delta, each record chained to the one before.
 
 Invariant: the head after n records names the whole history, config included, and nothing else: who
@@ -16,8 +16,8 @@ import numpy as np
 
 RECORD = np.dtype(
     [
-        ("game", "<u8"),
-        ("version", "<u8"),  # of the snapshot that the game was played with
+        ("unit", "<u8"),
+        ("version", "<u8"),  # of the snapshot that the unit was played with
         ("delta", "u1", (32,)),  # SHA-256 of the delta's bytes
         ("head", "u1", (32,)),  # SHA-256 of the head before, and of this record up to here
     ]
@@ -39,9 +39,9 @@ def genesis(fingerprint: str) -> bytes:
     return hashlib.sha256(f"rejoinder ledger of {fingerprint}\n".encode()).digest()
 
 
-def record(head: bytes, game: int, version: int, delta: Any) -> bytes:
+def record(head: bytes, unit: int, version: int, delta: Any) -> bytes:
     """The next record; its last 32 bytes are the new head."""
-    plain = _PLAIN.pack(game, version, hashlib.sha256(delta).digest())
+    plain = _PLAIN.pack(unit, version, hashlib.sha256(delta).digest())
     return plain + hashlib.sha256(head + plain).digest()
 
 
@@ -49,9 +49,9 @@ def head_of(made: bytes) -> bytes:
     return made[-32:]
 
 
-def head_after(records: Any, games: int, fingerprint: str) -> bytes:
-    """The head that the ledger had after so many games."""
-    return records["head"][games - 1].tobytes() if games else genesis(fingerprint)
+def head_after(records: Any, units: int, fingerprint: str) -> bytes:
+    """The head that the ledger had after so many units."""
+    return records["head"][units - 1].tobytes() if units else genesis(fingerprint)
 
 
 def first_break(records: Any, fingerprint: str) -> int | None:

@@ -9,17 +9,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rejoinder.kernel.jit import KERNEL_VERSION, toolchain
+from rejoinder.kernel.jit import toolchain
 
 _PACKAGE = Path(__file__).parent
 
 
-def provenance() -> dict[str, Any]:
+def provenance(kernel: str) -> dict[str, Any]:
     """Everything that is known about this process, as plain data."""
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "rejoinder": _version(),
-        "kernel": KERNEL_VERSION,
+        "kernel": kernel,
         "commit": _commit(),
         "python": platform.python_version(),
         **toolchain(),

@@ -44,11 +44,11 @@ from rejoinder.files import (
     write_atomically,
     write_json,
 )
+from rejoinder.methods.base import Rows
 from rejoinder.run.checkpoints import (
     FORMAT,
     Checkpoint,
     DamagedError,
-    Rows,
     RunError,
     contents_of,
     first_checkpoint,
@@ -156,7 +156,7 @@ class RunDir:
             for leftover in folder.glob(f"{TEMPORARY}*"):
                 remove(leftover)
         self.withdraw_stop()
-        sessions = [*self.sessions(), {"from_game": from_game, **provenance()}]
+        sessions = [*self.sessions(), {"from_game": from_game, **provenance(self.config.kernel)}]
         write_json(self.path / _PROVENANCE, {"sessions": sessions})
 
     def sessions(self) -> list[dict[str, Any]]:
@@ -184,11 +184,12 @@ class RunDir:
             write_atomically(self.path / _METRICS, text.encode())
 
     def extend_ledger(self, games: int, records: bytes) -> None:
-        """Add the records of the games from number `games` on; those that were there give way."""
+        """Add the records of the units after `games` games; those that were there give way."""
+        before = games // self.config.block * RECORD.itemsize
         with (self.path / _LEDGER).open("ab") as file:
-            if file.tell() < games * RECORD.itemsize:
+            if file.tell() < before:
                 raise RunError(f"{self.path / _LEDGER} is shorter than the {games} games before")
-            file.truncate(games * RECORD.itemsize)
+            file.truncate(before)
             file.write(records)
             file.flush()
             os.fsync(file.fileno())
@@ -329,9 +330,11 @@ class RunDir:
                 continue
             try:
                 checkpoint = self.checkpoint(games)
-                if len(records) < games:
-                    raise DamagedError(f"the ledger ends at game {len(records)}")
-                if head_after(records, games, self.config.fingerprint) != checkpoint.head:
+                units = games // self.config.block
+                if len(records) < units:
+                    ends = len(records) * self.config.block
+                    raise DamagedError(f"the ledger ends at game {ends}")
+                if head_after(records, units, self.config.fingerprint) != checkpoint.head:
                     raise DamagedError("the ledger tells of another history")
             except DamagedError as error:
                 refused += games > 0
@@ -357,6 +360,14 @@ class RunDir:
         if checkpoint is None:
             raise RunError(f"{self.path} has no usable checkpoint yet")
         return checkpoint
+
+    def learned(self, checkpoint: Checkpoint) -> Rows:
+        """The infosets of a checkpoint as readers take them (see `methods.base.Method`)."""
+        return self.config.load_method().learned(self.config.task(), checkpoint.rows)
+
+    def policy_rows(self, checkpoint: Checkpoint) -> Rows:
+        """What is played by a checkpoint."""
+        return self.config.load_method().policy_rows(self.config.task(), checkpoint.rows)
 
     def checkpoint_games(self) -> list[int]:
         """The checkpoints there are, whole or not, by their number of games."""
@@ -429,7 +440,10 @@ def _read_config(path: Path) -> tuple[RunConfig, str]:
     if not content.keys() >= _MARKS:
         raise RunError(f"{file} is not the config of a run")
     if content["format"] != FORMAT:
-        raise RunError(f"{path}: format {content['format']!r} is unknown; this reads {FORMAT}")
+        raise RunError(
+            f"{path}: its format is {content['format']!r}, of another version of Rejoinder; "
+            f"this one reads {FORMAT} only"
+        )
     if not isinstance(content["config"], dict):
         raise RunError(f"{file} is not the config of a run")
     try:

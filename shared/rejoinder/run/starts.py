@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rejoinder.interop import paper
-from rejoinder.run.checkpoints import Rows, start_of
+from rejoinder.methods.base import Rows
+from rejoinder.run.checkpoints import start_of
 from rejoinder.run.config import ConfigError, RunConfig, describe_difference
 from rejoinder.run.rundir import RunDir, is_run
 
@@ -39,13 +40,21 @@ def begin(
     config: RunConfig, start: Start, report: Callable[[str], None] = lambda _: None
 ) -> RunConfig:
     """The config of a run that starts there; refused where the rows would mean something else."""
-    for name in ("game", "abstraction", "averaging", "kept_policies"):
-        there, here = getattr(start.config, name), getattr(config, name)
-        if there != here:
-            field = "buffer_size" if name == "kept_policies" else name
-            raise ConfigError(f"{field}: it is {there!r} in {start.source} and {here!r} here")
+    there, here = _meaning(start.config), _meaning(config)
+    for name in there | here:
+        old, new = there.get(name), here.get(name)
+        if old != new:
+            raise ConfigError(f"{name}: it is {old!r} in {start.source} and {new!r} here")
     if start.config.rules != config.rules:
         same = start.config.model_copy(update={"rules": config.rules})
         told = describe_difference(start.config, same)
         report(f"{start.source} has learned another game: {told}")
     return config.model_copy(update={"start": start_of(start.rows)})
+
+
+def _meaning(config: RunConfig) -> dict[str, Any]:
+    """What rows mean depends on."""
+    settings = config.method.meaning_of_rows()
+    return {"game": config.game, "abstraction": config.abstraction} | {
+        f"method.{name}": value for name, value in settings.items()
+    }

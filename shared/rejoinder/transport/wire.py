@@ -25,16 +25,15 @@ from typing import Any, TypeAlias
 import msgpack
 import numpy as np
 
-from rejoinder.methods.actor import Delta
+from rejoinder.methods.base import Delta
 from rejoinder.methods.tabular.patch import Patch
-from rejoinder.methods.tabular.policy import policy_dtype
-from rejoinder.methods.tabular.rollout import entry_dtype, first_flaw
+from rejoinder.methods.tabular.policy import check_policies, policy_dtype
 from rejoinder.run.config import MAX_GAMES, Learning
 from rejoinder.run.ledger import SnapshotId
 
 MAGIC = "rejoinder"
-WIRE_VERSION = 2
-MAX_LEASE = 100_000  # games in one lease or one message of deltas
+WIRE_VERSION = 3
+MAX_LEASE = 100_000  # units in one lease or one message of deltas
 HASH_BYTES = 32
 _CHECKSUM_BYTES = 16
 _MAX_ROWS = 2**40
@@ -58,7 +57,7 @@ class ForeignError(WireError):
 
 @dataclass(frozen=True)
 class Lease:
-    """Play the games first … end−1."""
+    """Play the units first … end−1."""
 
     first: int
     end: int
@@ -77,37 +76,41 @@ class EvaluationLease:
 
 @dataclass(frozen=True)
 class Deltas:
-    """The deltas of consecutive games."""
+    """The deltas of consecutive units."""
 
     first: int
     snapshot: SnapshotId
     worker: str
     seconds: float  # that it took to play them
-    counts: tuple[int, ...]  # entries of each game
-    entries: Delta  # of all games, end to end
+    counts: tuple[int, ...]  # entries of each unit
+    entries: Delta  # of all units, end to end
 
     @property
-    def games(self) -> range:
+    def units(self) -> range:
         return range(self.first, self.first + len(self.counts))
 
-    def by_game(self) -> dict[int, Delta]:
+    def by_unit(self) -> dict[int, Delta]:
         ends = itertools.accumulate(self.counts)
         return {
-            game: self.entries[end - count : end]
-            for game, count, end in zip(self.games, self.counts, ends, strict=True)
+            unit: self.entries[end - count : end]
+            for unit, count, end in zip(self.units, self.counts, ends, strict=True)
         }
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """One part of a snapshot: rows to write over those of its base, or into an empty table."""
+class SnapshotPart:
+    """One part of a snapshot: rows to write over those of its base, or into an empty one.
+
+    An evaluation's holds the policies at that point instead of what actors read.
+    """
 
     id: SnapshotId
     base: SnapshotId | None  # None: it is complete by itself
     part: int
     parts: int
-    size: int  # rows of the whole table
+    size: int  # rows of the whole
     patch: Patch
+    policies: bool = False  # for an evaluation
 
 
 @dataclass(frozen=True)
@@ -129,18 +132,19 @@ class Refusal:
     snapshot_missing: bool  # the one reason that the learner can mend by itself
 
 
-Message: TypeAlias = Lease | EvaluationLease | Deltas | Snapshot | Evaluation | Refusal
+Message: TypeAlias = Lease | EvaluationLease | Deltas | SnapshotPart | Evaluation | Refusal
 
 
 class Codec:
     """Encodes and decodes the messages of one run."""
 
     def __init__(self, config: Learning) -> None:
-        game, self._actions = config.load_game(), len(config.load_abstraction().actions)
+        self._method, self._task = config.load_method(), config.task()
         self._fingerprint = bytes.fromhex(config.fingerprint)
-        self._entry = entry_dtype(self._actions)
-        self._row = policy_dtype(self._actions)
-        self._max_decisions = game.max_decisions(config.rules)
+        self._entry = self._method.delta_dtype(self._task)
+        self._row = self._method.snapshot_dtype(self._task)
+        self._policy = policy_dtype(self._task.actions)
+        self._most_entries = self._method.most_entries(self._task)
 
     def encode(self, message: Message) -> bytes:
         kind = _KINDS[type(message)]
@@ -190,17 +194,14 @@ class Codec:
         first = fields.integer("first", 0, MAX_GAMES - 1)
         counts = tuple(fields.array("counts", _COUNT).tolist())
         if not 0 < len(counts) <= min(MAX_LEASE, MAX_GAMES - first):
-            raise WireError(f"deltas: {len(counts)} games in one message")
-        if min(counts) < 1 or max(counts) > self._max_decisions:
-            raise WireError(f"deltas: counts must be from 1 to {self._max_decisions}")
+            raise WireError(f"deltas: {len(counts)} units in one message")
+        if min(counts) < 1 or max(counts) > self._most_entries:
+            raise WireError(f"deltas: counts must be from 1 to {self._most_entries}")
         entries = fields.array("entries", self._entry)
         if len(entries) != sum(counts):
             raise WireError(f"deltas: {len(entries)} entries, not {sum(counts)}")
-        flaw = first_flaw(entries, self._actions)
-        if flaw >= 0:
-            raise WireError(
-                f"deltas: entry {flaw} is not what a game gives: {_short(entries[flaw].tolist())}"
-            )
+        if flaw := self._method.check_delta(self._task, entries):
+            raise WireError(f"deltas: {flaw}")
         return Deltas(
             first=first,
             snapshot=fields.snapshot(),
@@ -210,30 +211,31 @@ class Codec:
             entries=entries,
         )
 
-    def _read_snapshot(self, fields: _Fields) -> Snapshot:
+    def _read_snapshot(self, fields: _Fields) -> SnapshotPart:
         name = fields.snapshot()
         base = fields.snapshot("base_") if fields.boolean("patch") else None
         if base is not None and base.games >= name.games:
             raise WireError(f"snapshot: {base.games} games cannot be the base of {name.games}")
         size = fields.integer("size", 0, _MAX_ROWS)
         parts = fields.integer("parts", 1, 2**20)
-        index, rows = fields.array("index", _INDEX), fields.array("rows", self._row)
+        policies = fields.boolean("policies")
+        dtype = self._policy if policies else self._row
+        index, rows = fields.array("index", _INDEX), fields.array("rows", dtype)
         if len(index) != len(rows):
             raise WireError(f"snapshot: {len(index)} row numbers for {len(rows)} rows")
         if len(index) and (index[-1] >= size or (index[1:] <= index[:-1]).any()):
             raise WireError("snapshot: row numbers must increase and lie inside the table")
-        policy = rows["policy"]
-        if not ((policy >= 0) & (policy <= 1)).all():  # NaN fails too
-            raise WireError("snapshot: probabilities must lie between 0 and 1")
-        if not (np.abs(policy.sum(axis=2) - 1) < 1e-6).all():
-            raise WireError("snapshot: probabilities must sum to 1")
-        return Snapshot(
+        flaw = check_policies(rows) if policies else self._method.check_snapshot(self._task, rows)
+        if flaw:
+            raise WireError(f"snapshot: {flaw}")
+        return SnapshotPart(
             id=name,
             base=base,
             part=fields.integer("part", 0, parts - 1),
             parts=parts,
             size=size,
             patch=Patch(index.astype(np.int64), rows),
+            policies=policies,
         )
 
     def _read_evaluation(self, fields: _Fields) -> Evaluation:
@@ -283,13 +285,14 @@ def _write_deltas(deltas: Deltas) -> dict[str, Any]:
     } | _write_id(deltas.snapshot)
 
 
-def _write_snapshot(snapshot: Snapshot) -> dict[str, Any]:
+def _write_snapshot(snapshot: SnapshotPart) -> dict[str, Any]:
     base = _write_id(snapshot.base, "base_") if snapshot.base else {}
     return {
         "patch": snapshot.base is not None,
         "part": snapshot.part,
         "parts": snapshot.parts,
         "size": snapshot.size,
+        "policies": snapshot.policies,
         "index": snapshot.patch.index.astype(_INDEX).tobytes(),
         "rows": snapshot.patch.rows.tobytes(),
     } | (_write_id(snapshot.id) | base)
@@ -319,7 +322,7 @@ _KINDS: dict[type, str] = {
     Lease: "lease",
     EvaluationLease: "evaluation_lease",
     Deltas: "deltas",
-    Snapshot: "snapshot",
+    SnapshotPart: "snapshot",
     Evaluation: "evaluation",
     Refusal: "refusal",
 }

@@ -19,7 +19,6 @@ from rejoinder.games.deal.cards import (
 )
 from rejoinder.games.deal.engine import STATE
 from rejoinder.games.deal.response import DEFINITIONS
-from rejoinder.run.config import LATER
 
 # Piles are counted in signed bytes, and a bank may hold every copy of a kind.
 Copies = Annotated[int, Field(ge=0, le=100)]
@@ -46,7 +45,7 @@ class DealRules(Rules):
     """Turns in a streak at most."""
     turn_cap: int = Field(default=250, ge=1, le=10_000)
     """Turns after which the game is a draw."""
-    response: Literal["plain", "ordered"] = Field(default="plain", json_schema_extra=LATER)
+    response: Literal["plain", "ordered"] = "plain"
     """What a card given counts: its worth, or a property given first twice as much."""
 
     @field_validator("property_copies", "cash_copies", "rent_copies", mode="before")

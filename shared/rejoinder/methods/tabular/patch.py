@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rejoinder.methods.tabular.policy import policy_dtype
 from rejoinder.methods.tabular.table import Table, enter, with_room
 
 
@@ -19,15 +18,7 @@ class Patch(NamedTuple):
     """Rows that have changed."""
 
     index: Any  # int64[n], increasing: where the rows belong
-    rows: Any  # policy_dtype[n]
-
-
-def take_rows(table: Table, index: Any) -> Patch:
-    """The policies of some of the learner's rows, as they are now."""
-    rows = np.empty(len(index), policy_dtype(table.rows.dtype["regret"].shape[0]))
-    rows["key"] = table.rows["key"][index]
-    rows["policy"] = table.rows["policy"][index]
-    return Patch(index, rows)
+    rows: Any  # n rows of a snapshot
 
 
 def apply_patch(table: Table, patch: Patch) -> Table:
@@ -58,6 +49,8 @@ def merge(patches: Sequence[Patch]) -> Patch:
 
 def difference(old: Any, new: Any) -> Patch:
     """The patch that makes the rows of an earlier snapshot those of a later one."""
-    same = (old["policy"] == new["policy"][: len(old)]).all(axis=(1, 2))
+    width = old.dtype.itemsize
+    there, here = (np.ascontiguousarray(rows[: len(old)]).view(np.uint8) for rows in (old, new))
+    same = (there.reshape(-1, width) == here.reshape(-1, width)).all(axis=1)
     index = np.concatenate([np.flatnonzero(~same), np.arange(len(old), len(new))])
     return Patch(index.astype(np.int64), new[index])

@@ -33,6 +33,16 @@ def policy_dtype(num_actions: int) -> np.dtype[Any]:
     return np.dtype([("key", "<u8"), ("policy", "<f8", (2, num_actions))], align=True)
 
 
+def check_policies(rows: Any) -> str | None:
+    """Why these cannot be rows of policies, if they cannot."""
+    policy = rows["policy"]
+    if not ((policy >= 0) & (policy <= 1)).all():  # NaN fails too
+        return "probabilities must lie between 0 and 1"
+    if not (np.abs(policy.sum(axis=2) - 1) < 1e-6).all():
+        return "probabilities must sum to 1"
+    return None
+
+
 @hot
 def sample_book(state: Any, book: Any, column: Any, legal: Any, rng: Any) -> Any:
     """An action by the book; uniformly where it does not know the infoset."""

@@ -43,7 +43,7 @@ from rejoinder.methods.tabular.policy import (
     sample_book,
 )
 from rejoinder.methods.tabular.regret import match_clamped
-from rejoinder.methods.tabular.table import Table, find_or_add, table_of
+from rejoinder.methods.tabular.table import find_or_add
 
 EVERYONE = -1  # the learning seat, when all learn
 NOT_A_PLAYER = -1  # the actor, when it was chance
@@ -86,13 +86,12 @@ def entry_dtype(num_actions: int) -> np.dtype[Any]:
     )
 
 
-def policies(table: Table) -> Table:
-    """What workers need of the learner's table: a snapshot that later folds do not touch."""
-    n = table.size[0]
-    rows = np.empty(n, policy_dtype(table.rows.dtype["regret"].shape[0]))
-    rows["key"] = table.rows["key"][:n]
-    rows["policy"] = table.rows["policy"][:n]
-    return table_of(rows)
+def policy_rows(rows: Any) -> Any:
+    """What players need of the learner's rows, as they are now."""
+    made = np.empty(len(rows), policy_dtype(rows.dtype["regret"].shape[0]))
+    made["key"] = rows["key"]
+    made["policy"] = rows["policy"]
+    return made
 
 
 @kernel

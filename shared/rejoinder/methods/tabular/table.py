@@ -28,6 +28,20 @@ class Table(NamedTuple):
     size: Any  # int64[1]: rows in use
 
 
+def without_gaps(fields: list[Any]) -> np.dtype[Any]:
+    """An aligned record dtype whose bytes all belong to a field.
+
+    Rows are hashed as bytes, and NumPy leaves in gaps whatever was there before.
+    """
+    dtype = np.dtype(fields, align=True)
+    used = sum(dtype[name].itemsize for name in dtype.names or ())
+    if used < dtype.itemsize:
+        dtype = np.dtype([*fields, ("spare", "u1", (dtype.itemsize - used,))], align=True)
+    if sum(dtype[name].itemsize for name in dtype.names or ()) != dtype.itemsize:
+        raise ValueError(f"fields must be ordered by size, the largest first: {fields}")
+    return dtype
+
+
 def new_table(row_dtype: np.dtype[Any], rows: int) -> Table:
     """An empty table with room for `rows` rows."""
     capacity = 16

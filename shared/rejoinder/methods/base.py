@@ -1,0 +1,137 @@
+"""The method contract: how a game is learned, in one place.
+
+A method says what a training unit gives (the *delta*), what becomes of it (the *model*), what
+players of further units need (the *snapshot*) and what has been learned (*rows* and *policies*).
+Learner, workers, wire and run directory ask the contract and know no method.
+
+Everything that travels or is kept is an array of rows of one dtype:
+
+    delta rows      what one unit gives, in order; folded as a whole
+    state rows      what the learner knows; rows keep their place for ever, new ones come last
+    snapshot rows   what an actor reads, one for each state row, so that a snapshot is sent as a
+                    patch: row numbers and what to write there
+    policy rows     what is played in matches and by the gateway (see `tabular.policy`)
+
+A *unit* is what is leased, folded and recorded: a game, or a block of `block` iterations that are
+played with one snapshot and merged before they travel. A delta is a pure function of (task,
+snapshot, unit), and the state after n units one of (task, the n deltas in order).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from rejoinder.games.base import Abstraction, Game, Rules
+from rejoinder.methods.tabular.patch import Patch
+
+Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # of one structured dtype
+Delta: TypeAlias = Rows  # of one unit
+
+
+class Settings(BaseModel):
+    """A method's own learning fields, which are part of the fingerprint."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str
+    """The method's name."""
+
+    @property
+    def block(self) -> int:
+        """Iterations in a unit."""
+        return 1
+
+    def meaning_of_rows(self) -> dict[str, Any]:
+        """The settings without which the state rows would mean something else."""
+        return {"name": self.name}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be learned: all that a method may depend on."""
+
+    game: Game
+    rules: Rules
+    abstraction: Abstraction
+    seed: int
+    settings: Any  # the method's own, of its type `Method.settings`
+
+    @property
+    def actions(self) -> int:
+        return len(self.abstraction.actions)
+
+
+class Snapshot(Protocol):
+    """What an actor plays with."""
+
+    @property
+    def rows(self) -> Rows:
+        """All rows; later patches write into them."""
+
+    def apply(self, patch: Patch) -> None:
+        """Write rows; `ValueError` if the patch belongs to another snapshot."""
+
+    def copy(self) -> Snapshot:
+        """One that later patches of this one do not touch."""
+
+
+class Actor(Protocol):
+    """Plays units; keeps nothing from one to the next but memory to write into."""
+
+    def play(self, unit: int, snapshot: Any) -> Delta:
+        """The delta of a unit; valid until the next call."""
+
+
+class Model(Protocol):
+    """What the learner knows. It hears of deltas and of nothing else."""
+
+    @property
+    def rows(self) -> Rows:
+        """The state in order of first use; later folds write into it."""
+
+    def fold(self, first: int, counts: list[int], entries: Rows) -> None:
+        """Add the deltas of consecutive units, end to end; `first` were folded before."""
+
+    def changes(self) -> Patch:
+        """The snapshot rows that were written since this was last asked."""
+
+    def mark(self, index: Any) -> None:
+        """Count rows as written."""
+
+
+class Work(NamedTuple):
+    """What some units took, for whoever watches a worker."""
+
+    responses: int = 0  # decisions in a response phase
+    phases: int = 0  # response phases
+    rollouts: int = 0
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way of learning. Functions take the task first."""
+
+    name: str
+    settings: type[Settings]
+    kernels: tuple[Callable[..., Any], ...]  # compiled for it: they make its identity
+    counts: str  # what an iteration is called: games or iterations
+    delta_dtype: Callable[[Task], np.dtype[Any]]
+    state_dtype: Callable[[Task], np.dtype[Any]]
+    snapshot_dtype: Callable[[Task], np.dtype[Any]]
+    most_entries: Callable[[Task], int]  # of one unit
+    check_delta: Callable[[Task, Rows], str | None]  # why no unit can have given these entries
+    check_snapshot: Callable[[Task, Rows], str | None]  # why no learner can have sent these rows
+    actor: Callable[[Task], Actor]
+    model: Callable[[Task, Rows | None], Model]  # from state rows, or from nothing
+    snapshot: Callable[[Task], Snapshot]  # an empty one
+    snapshot_rows: Callable[[Task, Rows], Rows]  # of state rows
+    policy_rows: Callable[[Task, Rows], Rows]  # of state rows
+    learned: Callable[[Task, Rows], Rows]  # state rows as readers take them, see `tabular.learned`
+    work: Callable[[Task, Rows, Sequence[int]], Work]  # in units with so many entries each
+    decisions: Callable[[Rows], Rows]  # delta rows as readers take them: key, reach, regret
+    quick: Callable[[Any], Any] = lambda settings: settings  # settings that compile the same code

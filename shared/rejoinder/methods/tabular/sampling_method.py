@@ -1,0 +1,226 @@
+"""The methods `external`, `outcome` and `chance`: sampled CFR in blocks (see `walks`)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from rejoinder.kernel.rng import STREAM
+from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
+from rejoinder.methods.tabular import walks
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot
+from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.tabular.table import EMPTY, new_table
+from rejoinder.methods.tabular.weighting import (
+    DISCOUNTED,
+    UNIFORM,
+    WEIGHTINGS,
+    Discounts,
+    entry_dtype,
+    first_flaw,
+    fold_alike,
+    fold_units,
+    read_policies,
+    read_strategies,
+    row_dtype,
+    strategy_dtype,
+)
+
+MAX_ENTRIES = 2**22  # of one unit
+_FIRST_ENTRIES = 1024  # room in a new delta; it grows by itself
+
+
+class SamplingSettings(Settings):
+    """What all three have."""
+
+    iterations: int = Field(100, ge=1, le=1_000_000)
+    """Iterations in a unit: played with one snapshot and merged before they travel."""
+    weighting: Literal["uniform", "linear", "discounted", "floor"] = "discounted"
+    """How much the regrets and strategies of older units count."""
+
+    @property
+    def block(self) -> int:
+        return self.iterations
+
+    def meaning_of_rows(self) -> dict[str, Any]:
+        return {"name": self.name, "weighting": self.weighting}
+
+
+class ExternalSettings(SamplingSettings):
+    name: Literal["external"] = "external"
+    """The method."""
+
+
+class OutcomeSettings(SamplingSettings):
+    name: Literal["outcome"] = "outcome"
+    """The method."""
+    exploration: float = Field(0.6, gt=0, le=1, allow_inf_nan=False)
+    """Share of the walking player's moves that are uniformly random."""
+
+
+class ChanceSettings(SamplingSettings):
+    name: Literal["chance"] = "chance"
+    """The method."""
+
+
+class BlockActor:
+    """Plays the blocks of one task."""
+
+    def __init__(self, task: Task, sampling: int) -> None:
+        depth = task.game.max_decisions(task.rules) + 3
+        self._template = task.game.template(task.rules)
+        self._states = np.zeros(depth, task.game.dtype)
+        self._streams = np.zeros(depth, STREAM)
+        self._frames = np.zeros(depth, walks.frame_dtype(task.actions, task.game.players))
+        self._seed = task.seed
+        self._settings = (
+            task.settings.iterations,
+            task.game.players,
+            task.game.starts,
+            task.abstraction.number,
+            sampling,
+            float(getattr(task.settings, "exploration", 0.0)),
+        )
+        self._delta = new_table(entry_dtype(task.actions), _FIRST_ENTRIES)
+
+    def play(self, unit: int, snapshot: TableSnapshot) -> Delta:
+        """The delta of a unit; valid until the next call."""
+        while True:
+            self._empty_delta()
+            try:
+                walks.play_block(
+                    self._template,
+                    snapshot.table,
+                    self._states,
+                    self._streams,
+                    self._frames,
+                    self._seed,
+                    unit,
+                    *self._settings,
+                    self._delta,
+                )
+            except MemoryError:  # a unit can be played again from its beginning
+                room = 2 * len(self._delta.rows)
+                if room > 2 * MAX_ENTRIES:
+                    raise
+                self._delta = new_table(self._delta.rows.dtype, room)
+            else:
+                made: Delta = self._delta.rows[: self._delta.size[0]]
+                return made
+
+    def _empty_delta(self) -> None:
+        used = self._delta.rows[: self._delta.size[0]]
+        used.view(np.uint8).fill(0)
+        self._delta.slots["row"].fill(EMPTY)
+        self._delta.size[0] = 0
+
+
+def _model(task: Task, rows: Rows | None) -> TableModel:
+    weighting = WEIGHTINGS[task.settings.weighting]
+    made = Discounts()
+
+    def fold(table: Any, entries: Any, first: int, counts: list[int], touched: Any) -> None:
+        if weighting == UNIFORM:
+            fold_alike(table, entries, touched)
+            return
+        products = made.up_to(first + len(counts)) if weighting == DISCOUNTED else np.empty(0)
+        discounts = np.concatenate([[float(weighting)], products])
+        fold_units(table, entries, np.array(counts, np.int64), first, discounts, touched)
+
+    return TableModel(_state_dtype(task), fold, _strategies, rows)
+
+
+def _state_dtype(task: Task) -> np.dtype[Any]:
+    return row_dtype(task.actions, WEIGHTINGS[task.settings.weighting])
+
+
+def _strategies(rows: Rows) -> Rows:
+    made = np.zeros(len(rows), strategy_dtype(rows.dtype["regret"].shape[0]))
+    if len(rows):
+        read_strategies(rows, made)
+    return made
+
+
+def _policies(rows: Rows) -> Rows:
+    made = np.zeros(len(rows), policy_dtype(rows.dtype["regret"].shape[0]))
+    read_policies(rows, made)
+    return made
+
+
+def _learned(rows: Rows) -> Rows:
+    """Rows with the names that the rollout method's have: those are what readers take."""
+    actions = rows.dtype["regret"].shape[0]
+    made = np.zeros(
+        len(rows),
+        [
+            *(("key", "<u8"), ("legal", "<u8"), ("updates", "<i8"), ("reach", "<f8")),
+            *(("regret", "<f8", (actions,)), ("count", "<f8", (actions,))),
+            ("policy", "<f8", (2, actions)),
+        ],
+    )
+    for name in ("key", "legal", "regret"):
+        made[name] = rows[name]
+    made["updates"] = made["reach"] = rows["visits"]  # visits are sampled by reach
+    made["count"] = rows["weight"][:, None]
+    made["policy"] = _policies(rows)["policy"]
+    return made
+
+
+def _decisions(delta: Rows) -> Rows:
+    """Entries that have regrets; visits are sampled by reach."""
+    actions = delta.dtype["regret"].shape[0]
+    met = delta[delta["visits"] > 0]
+    made = np.zeros(len(met), [("key", "<u8"), ("reach", "<f8"), ("regret", "<f8", (actions,))])
+    made["key"], made["reach"], made["regret"] = met["key"], met["visits"], met["regret"]
+    return made
+
+
+def _check_delta(task: Task, entries: Rows) -> str | None:
+    flaw = first_flaw(entries, task.actions)
+    return f"entry {flaw} is not what a unit gives" if flaw >= 0 else None
+
+
+def _check_snapshot(rows: Rows) -> str | None:
+    strategy = rows["strategy"]
+    if not ((strategy >= 0) & (strategy <= 1)).all():  # NaN fails too
+        return "probabilities must lie between 0 and 1"
+    if not (np.abs(strategy.sum(axis=1) - 1) < 1e-5).all():
+        return "probabilities must sum to 1"
+    return None
+
+
+def _work(task: Task, entries: Rows) -> Work:
+    """Infosets of response phases; a block does not tell where games begin."""
+    responds = entries["legal"] & np.uint64(task.abstraction.responses) != 0
+    return Work(responses=int(responds.sum()))
+
+
+def _method(name: str, settings: type[SamplingSettings], sampling: int) -> Method:
+    return Method(
+        name=name,
+        settings=settings,
+        kernels=(walks.play_block, fold_units, fold_alike, read_strategies),
+        counts="iterations",
+        delta_dtype=lambda task: entry_dtype(task.actions),
+        state_dtype=_state_dtype,
+        snapshot_dtype=lambda task: strategy_dtype(task.actions),
+        most_entries=lambda _: MAX_ENTRIES,
+        check_delta=_check_delta,
+        check_snapshot=lambda _, rows: _check_snapshot(rows),
+        actor=lambda task: BlockActor(task, sampling),
+        model=_model,
+        snapshot=lambda task: TableSnapshot(strategy_dtype(task.actions)),
+        snapshot_rows=lambda _, rows: _strategies(rows),
+        policy_rows=lambda _, rows: _policies(rows),
+        learned=lambda _, rows: _learned(rows),
+        work=lambda task, entries, _: _work(task, entries),
+        decisions=_decisions,
+        quick=lambda settings: settings.model_copy(update={"iterations": 1}),
+    )
+
+
+EXTERNAL = _method("external", ExternalSettings, walks.EXTERNAL)
+OUTCOME = _method("outcome", OutcomeSettings, walks.OUTCOME)
+CHANCE = _method("chance", ChanceSettings, walks.CHANCE_SAMPLING)

@@ -1,0 +1,438 @@
+"""One unit of external, outcome or chance sampling: a block of iterations with one fixed strategy.
+
+The strategy is the snapshot's; an infoset that it does not know is played uniformly. What the
+iterations give is added up by infoset, in the order in which infosets are first met: that is the
+delta. A forced move is no decision and leaves nothing.
+
+External sampling (Lanctot et al., 2009): for each player in turn, try every action at their
+infosets and sample one everywhere else. Outcome sampling: sample a single game for each player,
+exploring at their infosets, and weight what it gives by one over the probability of that sample.
+Chance sampling (Zinkevich et al., 2007): sample the deal and walk everything that players can do
+with it, for all of them at once; the k-th random event of every branch draws the same numbers.
+
+The average strategy. Chance sampling adds it weighted by the player's own reach. In the sampled
+walks of two players it is added where the *other* player acts: they are reached by their own
+strategy, so a visit has the right weight by itself (divided by the walker's sampling probability in
+outcome sampling). With more players the strategies of the third would weigh as well and would not
+cancel (Lanctot, 2013, chapter 4, and the note on averaging in OpenSpiel's external sampling). There
+each player gets a walk of their own in which they play by their strategy and all others uniformly:
+what a visit then weighs beyond the player's own reach does not change from one iteration to the
+next, and no subtree is left out because somebody avoids it.
+
+The walks are loops over an explicit stack: numba's cache does not survive recursive kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rejoinder.games.contract import (
+    OVER,
+    apply,
+    current_player,
+    infoset_key,
+    legal_actions,
+    random_action,
+    resolve,
+    resolve_chance,
+    start,
+    utility,
+)
+from rejoinder.kernel.jit import copy_record, hot, kernel, lowest_bit, popcount, rule
+from rejoinder.kernel.rng import TRAINING, open_stream, uniform
+from rejoinder.methods.tabular.table import EMPTY, find, find_or_add
+
+EXTERNAL, OUTCOME, CHANCE_SAMPLING = 0, 1, 2
+
+
+def frame_dtype(actions: int, players: int) -> np.dtype[Any]:
+    """One infoset on the current path."""
+    return np.dtype(
+        [
+            ("row", "<i8"),  # in the delta
+            ("player", "<i8"),
+            ("legal", "<u8"),
+            ("untried", "<u8"),  # mask of the actions still to be walked
+            ("action", "<i8"),  # the one being walked
+            ("strategy", "<f8", (actions,)),
+            ("value", "<f8", (actions,)),  # for the player
+            ("expected", "<f8", (players,)),  # so far, under the strategy
+            ("reach", "<f8", (players,)),  # by each player's own moves (chance sampling)
+        ],
+        align=True,
+    )
+
+
+@kernel
+def play_block(
+    template: Any,
+    snapshot: Any,
+    states: Any,  # scratch, one for each decision on a path and one more
+    streams: Any,  # scratch, as many
+    frames: Any,  # scratch, as many
+    seed: Any,
+    unit: Any,
+    iterations: Any,
+    players: Any,
+    starts: Any,
+    abstraction: Any,
+    sampling: Any,
+    exploration: Any,
+    delta: Any,  # out: an empty table
+) -> None:
+    """Play one unit; MemoryError if the delta has too little room."""
+    rng = streams[0]
+    open_stream(rng, np.uint64(seed), np.uint64(unit), np.uint64(TRAINING))
+    for i in range(iterations):
+        first = (unit * iterations + i) % starts
+        if sampling == CHANCE_SAMPLING:
+            _deal(states[0], template[0], first, rng)
+            _walk_all(states, streams, frames, players, abstraction, snapshot, delta)
+            continue
+        for player in range(players):
+            _deal(states[0], template[0], first, rng)
+            averages = players == 2
+            if sampling == EXTERNAL:
+                _walk_external(states, frames, player, abstraction, snapshot, delta, averages, rng)
+            else:
+                how = (averages, exploration)
+                _walk_outcome(states[0], frames, player, abstraction, snapshot, delta, how, rng)
+        if players > 2:
+            for player in range(players):
+                _deal(states[0], template[0], first, rng)
+                _walk_average(states[0], frames[0], player, abstraction, snapshot, delta, rng)
+
+
+@rule
+def _deal(state: Any, template: Any, first: Any, rng: Any) -> None:
+    copy_record(state, template)
+    start(state, first)
+    resolve_chance(state, rng)
+
+
+@rule
+def _walk_external(
+    states: Any,
+    frames: Any,
+    player: Any,
+    abstraction: Any,
+    snapshot: Any,
+    delta: Any,
+    averages: Any,
+    rng: Any,
+) -> None:
+    depth = 0
+    while True:
+        # Down: to the player's next infoset, or to the end of the game.
+        if _let_others_play(
+            states[depth], frames[depth], player, abstraction, snapshot, delta, averages, 1.0, rng
+        ):
+            _open(states[depth], frames[depth], abstraction, snapshot, delta)
+        else:
+            value = utility(states[depth], player)
+            # Up: hand the value to the frames above until one has an action left to try.
+            while True:
+                if depth == 0:
+                    return
+                depth -= 1
+                frame = frames[depth]
+                frame.value[frame.action] = value
+                frame.expected[0] += frame.strategy[frame.action] * value
+                if frame.untried:
+                    break
+                value = frame.expected[0]
+                _add_regrets(delta.rows[frame.row], frame, value, 1.0)
+        frame = frames[depth]
+        action = _next_action(frame)
+        copy_record(states[depth + 1], states[depth])
+        depth += 1
+        state = states[depth]
+        apply(state, resolve(state, abstraction, action))
+        resolve_chance(state, rng)
+
+
+@rule
+def _walk_outcome(
+    state: Any,
+    frames: Any,
+    player: Any,
+    abstraction: Any,
+    snapshot: Any,
+    delta: Any,
+    how: Any,  # (whether the others' strategies are averaged, exploration)
+    rng: Any,
+) -> None:
+    averages, exploration = how
+    depth = 0
+    sampled = 1.0  # probability of the player's own sampled actions
+    while _let_others_play(
+        state, frames[depth], player, abstraction, snapshot, delta, averages, 1.0 / sampled, rng
+    ):
+        frame = frames[depth]
+        _open(state, frame, abstraction, snapshot, delta)
+        legal = frame.legal
+        explored = exploration / popcount(legal)
+        u = uniform(rng)
+        frame.action = lowest_bit(legal)
+        chosen = 1.0
+        left = legal
+        while left:
+            a = lowest_bit(left)
+            left &= left - np.uint64(1)
+            p = explored + (1.0 - exploration) * frame.strategy[a]
+            if u >= 0.0:
+                frame.action = a
+                chosen = p
+            u -= p
+        sampled *= chosen
+        apply(state, resolve(state, abstraction, frame.action))
+        resolve_chance(state, rng)
+        depth += 1
+    # The others and chance were sampled as they play, so only the player's own sampling is undone.
+    weight = utility(state, player) / sampled
+    tail = 1.0  # probability of the player's actions from below this infoset to the end
+    while depth > 0:
+        depth -= 1
+        frame = frames[depth]
+        row = delta.rows[frame.row]
+        expected = frame.strategy[frame.action] * tail
+        row.visits += np.uint32(1)
+        left = frame.legal
+        while left:
+            a = lowest_bit(left)
+            left &= left - np.uint64(1)
+            gained = tail if a == frame.action else 0.0
+            row.regret[a] += weight * (gained - expected)
+        tail = expected
+
+
+@rule
+def _walk_all(
+    states: Any,
+    streams: Any,
+    frames: Any,
+    players: Any,
+    abstraction: Any,
+    snapshot: Any,
+    delta: Any,
+) -> None:
+    """Walk everything that players can do with one deal; streams[0] is where its events go on."""
+    depth = 0
+    root = frames[0]
+    for p in range(players):
+        root.reach[p] = 1.0
+    copy_record(streams[1], streams[0])
+    while True:
+        state, frame = states[depth], frames[depth]
+        _play_forced(state, abstraction, streams[depth + 1])
+        if current_player(state) != OVER:
+            _open(state, frame, abstraction, snapshot, delta)
+            for p in range(players):
+                frame.expected[p] = 0.0
+        else:
+            if depth == 0:
+                break
+            depth -= 1
+            above = frames[depth]
+            _take_end(state, above, players)
+            while not above.untried:
+                _close(above, players, delta)
+                if depth == 0:
+                    depth = -1
+                    break
+                depth -= 1
+                _take_values(frames[depth + 1], frames[depth], players)
+                above = frames[depth]
+            if depth < 0:
+                break
+        frame = frames[depth]
+        action = _next_action(frame)
+        below = frames[depth + 1]
+        for p in range(players):
+            own = frame.strategy[action] if p == frame.player else 1.0
+            below.reach[p] = frame.reach[p] * own
+        copy_record(states[depth + 1], states[depth])
+        copy_record(streams[depth + 2], streams[depth + 1])
+        depth += 1
+        state = states[depth]
+        apply(state, resolve(state, abstraction, action))
+        resolve_chance(state, streams[depth + 1])
+    _skip(streams[0])
+
+
+@rule
+def _skip(rng: Any) -> None:
+    """Go on with other numbers than the branches have drawn."""
+    open_stream(rng, rng.s0, rng.s1, np.uint64(TRAINING))
+
+
+@rule
+def _play_forced(state: Any, abstraction: Any, rng: Any) -> None:
+    """Play moves without a choice, until there is one or the game is over."""
+    while current_player(state) != OVER:
+        legal = legal_actions(state, abstraction)
+        if legal & (legal - np.uint64(1)):
+            return
+        apply(state, resolve(state, abstraction, lowest_bit(legal)))
+        resolve_chance(state, rng)
+
+
+@rule
+def _take_end(state: Any, above: Any, players: Any) -> None:
+    """The utilities of a game that is over are the values of the action that led there."""
+    p_action = above.strategy[above.action]
+    for p in range(players):
+        value = utility(state, p)
+        above.expected[p] += p_action * value
+        if p == above.player:
+            above.value[above.action] = value
+
+
+@rule
+def _take_values(below: Any, above: Any, players: Any) -> None:
+    """The same for an infoset whose actions have all been walked."""
+    p_action = above.strategy[above.action]
+    for p in range(players):
+        above.expected[p] += p_action * below.expected[p]
+    above.value[above.action] = below.expected[above.player]
+
+
+@rule
+def _close(frame: Any, players: Any, delta: Any) -> None:
+    """Add what an infoset gives: regrets by the others' reach, the strategy by its own."""
+    row = delta.rows[frame.row]
+    others = 1.0
+    for p in range(players):
+        if p != frame.player:
+            others *= frame.reach[p]
+    _add_regrets(row, frame, frame.expected[frame.player], others)
+    own = frame.reach[frame.player]
+    left = frame.legal
+    while left:
+        a = lowest_bit(left)
+        left &= left - np.uint64(1)
+        row.average[a] += own * frame.strategy[a]
+
+
+@rule
+def _walk_average(
+    state: Any, frame: Any, player: Any, abstraction: Any, snapshot: Any, delta: Any, rng: Any
+) -> None:
+    """Add a player's strategy along a game in which the others play uniformly."""
+    while current_player(state) != OVER:
+        legal = legal_actions(state, abstraction)
+        if current_player(state) != player:
+            action = random_action(legal, rng)
+        elif legal & (legal - np.uint64(1)):
+            _read(state, abstraction, snapshot, legal, frame.strategy)
+            action = _add_average(state, frame.strategy, legal, 1.0, abstraction, delta, rng)
+        else:
+            action = lowest_bit(legal)
+        apply(state, resolve(state, abstraction, action))
+        resolve_chance(state, rng)
+
+
+@rule
+def _let_others_play(
+    state: Any,
+    frame: Any,  # scratch
+    player: Any,
+    abstraction: Any,
+    snapshot: Any,
+    delta: Any,
+    averages: Any,
+    weight: Any,
+    rng: Any,
+) -> Any:
+    """Sample moves until the player has a choice (True) or the game is over (False)."""
+    while True:
+        mover = current_player(state)
+        if mover == OVER:
+            return False
+        legal = legal_actions(state, abstraction)
+        if not legal & (legal - np.uint64(1)):
+            action = lowest_bit(legal)
+        elif mover == player:
+            return True
+        else:
+            _read(state, abstraction, snapshot, legal, frame.strategy)
+            if averages:
+                action = _add_average(state, frame.strategy, legal, weight, abstraction, delta, rng)
+            else:
+                action = _draw(frame.strategy, legal, uniform(rng))
+        apply(state, resolve(state, abstraction, action))
+        resolve_chance(state, rng)
+
+
+@rule
+def _add_average(
+    state: Any, strategy: Any, legal: Any, weight: Any, abstraction: Any, delta: Any, rng: Any
+) -> Any:
+    """Add the strategy of the player to move to the delta; returns an action drawn from it."""
+    row = delta.rows[find_or_add(delta, infoset_key(state, abstraction))]
+    row.legal = legal
+    left = legal
+    while left:
+        a = lowest_bit(left)
+        left &= left - np.uint64(1)
+        row.average[a] += weight * strategy[a]
+    return _draw(strategy, legal, uniform(rng))
+
+
+@rule
+def _open(state: Any, frame: Any, abstraction: Any, snapshot: Any, delta: Any) -> None:
+    """Start a frame at an infoset with a choice."""
+    legal = legal_actions(state, abstraction)
+    frame.row = find_or_add(delta, infoset_key(state, abstraction))
+    frame.player = current_player(state)
+    frame.legal = legal
+    frame.untried = legal
+    frame.expected[0] = 0.0
+    delta.rows[frame.row].legal = legal
+    _read(state, abstraction, snapshot, legal, frame.strategy)
+
+
+@hot
+def _next_action(frame: Any) -> Any:
+    action = lowest_bit(frame.untried)
+    frame.untried &= frame.untried - np.uint64(1)
+    frame.action = action
+    return action
+
+
+@hot
+def _add_regrets(row: Any, frame: Any, expected: Any, weight: Any) -> None:
+    row.visits += np.uint32(1)
+    left = frame.legal
+    while left:
+        a = lowest_bit(left)
+        left &= left - np.uint64(1)
+        row.regret[a] += weight * (frame.value[a] - expected)
+
+
+@rule
+def _read(state: Any, abstraction: Any, snapshot: Any, legal: Any, strategy: Any) -> None:
+    """The snapshot's strategy at the infoset of the player to move."""
+    row = find(snapshot, infoset_key(state, abstraction))
+    even = 1.0 / popcount(legal)
+    left = legal
+    while left:
+        a = lowest_bit(left)
+        left &= left - np.uint64(1)
+        strategy[a] = even if row == EMPTY else np.float64(snapshot.rows[row].strategy[a])
+
+
+@hot
+def _draw(strategy: Any, legal: Any, u: Any) -> Any:
+    """The legal action at `u` on the line of probabilities laid end to end."""
+    chosen = lowest_bit(legal)
+    left = legal
+    while left:
+        a = lowest_bit(left)
+        left &= left - np.uint64(1)
+        if u >= 0.0 and strategy[a] > 0.0:
+            chosen = a
+        u -= strategy[a]
+    return chosen
