@@ -41,7 +41,7 @@ _LEAVING = 10.0  # seconds until all workers have seen the end
 
 def run(say: Callable[[str], None]) -> Result:
     config = load_config(
-        "kuhn",
+        "kuhn-rollout",
         system.QUIET | {"games": _GAMES, "method.rollouts": 1, "batch": _BATCH, "lag": 2},
     )
     with tempfile.TemporaryDirectory(prefix="rejoinder-") as name:

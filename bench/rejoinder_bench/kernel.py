@@ -25,7 +25,6 @@ from rejoinder.games.contract import (
 )
 from rejoinder.kernel.jit import copy_record, kernel
 from rejoinder.kernel.rng import TRAINING, stream
-from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import load_config
 from rejoinder_bench import Result, peers
 from rejoinder_bench.measure import one_core, side_by_side
@@ -75,11 +74,11 @@ def _training_games() -> Callable[[], float]:
     actor, learner = config.actor(), Learner(config)
     while learner.games < _GAMES_BEFORE:
         learner.fold(actor.play(learner.units, learner.snapshot_for(learner.units)))
-    policy = table_of(learner.policy_rows())
+    snapshot = learner.snapshot_for(learner.units).copy()
 
     def work() -> float:
         for g in range(_TRAINING_GAMES):
-            actor.play(_GAMES_BEFORE + g, policy)
+            actor.play(_GAMES_BEFORE + g, snapshot)
         return _TRAINING_GAMES
 
     return work

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rejoinder.run.config import RunConfig
 from rejoinder.run.rundir import RunDir
 from rejoinder.transport.bus import Bus
 from rejoinder.transport.connection import connect
@@ -20,7 +21,6 @@ from rejoinder.transport.server import EmbeddedServer
 from rejoinder_bench import system
 from rejoinder_bench.recording import Recording
 from rejoinder_learner.main import LearnerService
-from rejoinder_worker import job
 from rejoinder_worker.job import Player, take_lease
 
 _PROCESSES = 2  # that share the workers
@@ -93,7 +93,7 @@ def _share(
 
 def replace_actor(recording: Recording, durations: Sequence[float]) -> None:
     """From now on the workers of this process replay."""
-    setattr(job, "Actor", lambda _: ReplayActor(recording, durations))  # noqa: B010
+    setattr(RunConfig, "actor", lambda _: ReplayActor(recording, durations))  # noqa: B010
 
 
 def _work(name: str, url: str, run: str, recording: Recording) -> None:

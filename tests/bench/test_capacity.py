@@ -17,7 +17,6 @@ from rejoinder_bench.capacity import Prediction, Site, lease_size, predict, slow
 from rejoinder_bench.costs import Costs
 from rejoinder_bench.recording import record
 from rejoinder_learner.planner import LEASE_SECONDS
-from rejoinder_worker import job
 
 COSTS = Costs(
     games=(0.005, 0.015),
@@ -146,7 +145,7 @@ def test_costs_can_be_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(costs, name, value)
     monkeypatch.setattr(learner, "in_a_process", _here)
     patched: list[tuple[Any, str]] = [  # by what is otherwise a process of its own
-        (job, "Actor"),
+        (RunConfig, "actor"),
         (AbstractConnection, "send_packed_command"),
     ]
     for owner, name in patched:

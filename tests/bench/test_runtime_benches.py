@@ -12,6 +12,7 @@ import pytest
 import typer
 from runtime import eventually
 
+from rejoinder.methods import METHODS
 from rejoinder.run.rundir import RunDir
 from rejoinder.transport.bus import Bus
 from rejoinder.transport.connection import connect
@@ -67,13 +68,15 @@ def test_another_digest_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_determinism_holds_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(determinism, "_GAMES", 80)
     monkeypatch.setattr(determinism, "_ROLLOUTS", 1)
+    monkeypatch.setattr(determinism, "_LAGS", (1,))
+    monkeypatch.setattr(determinism, "_ITERATIONS", 5)
     monkeypatch.setattr(determinism, "_WORKERS", {1: (3,)})
     monkeypatch.setattr(determinism, "_DISTURBED_WORKERS", 2)
     monkeypatch.setattr(determinism, "_STOPS", {1: ((2, 1), (1, None))})
     result = run_bench("determinism", quiet)
     assert result.ok
     assert result.ratios == {"equal_over_runs": 1.0}
-    assert result.figures["runs"] == 3
+    assert result.figures["runs"] == 3 * len(METHODS)
 
 
 @pytest.fixture

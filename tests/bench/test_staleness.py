@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from runtime import kuhn, sequential
 from test_capacity import COSTS
 
+from rejoinder.run.config import RunConfig
 from rejoinder_bench import costs
 from rejoinder_bench import runtime as runtime_bench
 from rejoinder_bench.studies import convergence, picture, staleness, throughput
@@ -38,7 +39,7 @@ def small_grid(**fields: Any) -> Grid:
         "evaluations": (4, 10),
         "tests": 20,
     }
-    return make_grid("kuhn", KUHN, **asked | fields)
+    return make_grid("kuhn-rollout", KUHN, **asked | fields)
 
 
 def silent(_: str) -> None:
@@ -146,7 +147,7 @@ def test_the_key_changes_with_all_that_the_result_depends_on(
     tasks = [Task(kuhn(), 10), Task(kuhn(), 11), *(Task(kuhn(**field), 10) for field in fields)]
     keys = {task.key for task in tasks}
     assert len(keys) == len(tasks)
-    monkeypatch.setattr(convergence, "KERNEL_VERSION", "others")
+    monkeypatch.setattr(RunConfig, "kernel", "others")
     assert keys.isdisjoint(task.key for task in tasks)
     assert Task(kuhn(checkpoint_every=7), 10).key == Task(kuhn(), 10).key
 

@@ -70,8 +70,8 @@ def make_runs(folder: Path) -> None:
     poker = ("games=400", "eval_every=100", "eval_games=200", "checkpoint_every=200")
     train("paper", folder / "paper", *deal)
     train("paper", folder / "other", *deal, "seed=2")
-    train("kuhn", folder / "kuhn", *poker)
-    train("leduc", folder / "leduc", *poker)
+    train("kuhn-rollout", folder / "kuhn", *poker)
+    train("leduc-rollout", folder / "leduc", *poker)
 
 
 class Gateway:

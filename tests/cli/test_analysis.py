@@ -28,7 +28,7 @@ def deal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kuhn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(tmp_path_factory.mktemp("runs") / "kuhn", "kuhn")
+    return trained(tmp_path_factory.mktemp("runs") / "kuhn", "kuhn-rollout")
 
 
 def trained(path: Path, config: str, games: int = 100) -> Path:
@@ -133,7 +133,7 @@ def test_what_cannot_be_explained_is_refused(kuhn: Path, tmp_path: Path) -> None
 
 
 def test_a_changed_ledger_ends_it_with_another_code(kuhn: Path, tmp_path: Path) -> None:
-    copy = trained(tmp_path / "kuhn", "kuhn")
+    copy = trained(tmp_path / "kuhn", "kuhn-rollout")
     content = bytearray((copy / "ledger.bin").read_bytes())
     content[80 * 60 + 20] ^= 1
     (copy / "ledger.bin").write_bytes(content)

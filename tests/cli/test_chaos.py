@@ -83,6 +83,6 @@ def test_a_difference_is_noticed(tmp_path: Path) -> None:
 
 def test_what_is_there_is_not_disturbed(tmp_path: Path) -> None:
     RunDir.create(tmp_path / "run", make_config({"game": "kuhn"}))
-    assert "holds a run already" in refused("chaos", "kuhn", "--run", tmp_path / "run")
-    assert "order" in refused("chaos", "kuhn", "--set", "order=arrival")
+    assert "holds a run already" in refused("chaos", "kuhn-rollout", "--run", tmp_path / "run")
+    assert "order" in refused("chaos", "kuhn-rollout", "--set", "order=arrival")
     assert "no config is called" in refused("chaos", "khun")

@@ -26,7 +26,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def kuhn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "kuhn"
-    run_json("train", "kuhn", "--games", "200", "--run", path)
+    run_json("train", "kuhn-rollout", "--games", "200", "--run", path)
     return path
 
 
@@ -69,9 +69,11 @@ def test_the_same_command_gives_the_same_digest_and_another_seed_another(tmp_pat
 
 
 def test_resume_makes_a_run_longer(tmp_path: Path) -> None:
-    whole = run_json("train", "kuhn", "--games", "60", "--run", tmp_path / "whole")
-    run_json("train", "kuhn", "--games", "25", "--run", tmp_path / "part")
-    resumed = run_json("train", "kuhn", "--games", "60", "--run", tmp_path / "part", "--resume")
+    whole = run_json("train", "kuhn-rollout", "--games", "60", "--run", tmp_path / "whole")
+    run_json("train", "kuhn-rollout", "--games", "25", "--run", tmp_path / "part")
+    resumed = run_json(
+        "train", "kuhn-rollout", "--games", "60", "--run", tmp_path / "part", "--resume"
+    )
     assert resumed["digest"] == whole["digest"]
 
 
@@ -86,26 +88,26 @@ def test_the_default_directory_is_named_after_the_config(
 
 def test_an_existing_run_is_not_lost_by_accident(kuhn: Path, tmp_path: Path) -> None:
     before = run_json("digest", kuhn)
-    told = refused("train", "kuhn", "--run", kuhn)
+    told = refused("train", "kuhn-rollout", "--run", kuhn)
     assert "--resume" in told
     assert "--overwrite" in told
     assert "seed is 1 there and 9 here" in refused(
-        "train", "kuhn", "--seed", "9", "--run", kuhn, "--resume"
+        "train", "kuhn-rollout", "--seed", "9", "--run", kuhn, "--resume"
     )
-    assert "exclude" in refused("train", "kuhn", "--run", kuhn, "--resume", "--overwrite")
+    assert "exclude" in refused("train", "kuhn-rollout", "--run", kuhn, "--resume", "--overwrite")
     assert "200 games already" in refused(
-        "train", "kuhn", "--games", "9", "--run", kuhn, "--resume"
+        "train", "kuhn-rollout", "--games", "9", "--run", kuhn, "--resume"
     )
     assert run_json("digest", kuhn) == before
 
 
 def test_overwrite_deletes_runs_only(tmp_path: Path) -> None:
-    first = run_json("train", "kuhn", "--games", "9", "--run", tmp_path / "run")
-    again = ("train", "kuhn", "--games", "5", "--run", tmp_path / "run", "--overwrite")
+    first = run_json("train", "kuhn-rollout", "--games", "9", "--run", tmp_path / "run")
+    again = ("train", "kuhn-rollout", "--games", "5", "--run", tmp_path / "run", "--overwrite")
     assert run_json(*again)["digest"] != first["digest"]
     (tmp_path / "other").mkdir()
     (tmp_path / "other/thesis.txt").write_text("years of work")
-    told = refused("train", "kuhn", "--run", tmp_path / "other", "--overwrite")
+    told = refused("train", "kuhn-rollout", "--run", tmp_path / "other", "--overwrite")
     assert "not empty and not a run" in told
     assert (tmp_path / "other/thesis.txt").exists()
 
@@ -115,7 +117,7 @@ def test_overwrite_deletes_runs_only(tmp_path: Path) -> None:
     [
         (("train", "papr"), "no config is called 'papr'"),
         (("train", "none.toml"), "none.toml: cannot be read: No such file"),
-        (("train", "paper", "--set", "rolouts=3"), "near it: rollouts"),
+        (("train", "paper", "--set", "rolouts=3"), "near it: method.rollouts"),
         (
             ("train", "paper", "--set", "method.epsilon=high"),
             "epsilon: input should be a valid number",
@@ -157,19 +159,21 @@ def test_usage_errors_are_one_line_too(arguments: tuple[str, ...]) -> None:
 def test_no_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        assert "Permission denied" in refused("train", "kuhn", "--run", tmp_path / "run")
+        assert "Permission denied" in refused("train", "kuhn-rollout", "--run", tmp_path / "run")
     finally:
         tmp_path.chmod(0o700)
 
 
 def test_a_run_directory_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "is a file" in refused("train", "kuhn", "--run", tmp_path / "file")
+    assert "is a file" in refused("train", "kuhn-rollout", "--run", tmp_path / "file")
 
 
 def test_a_damaged_checkpoint_is_warned_of_and_the_one_before_used(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    run_json("train", "kuhn", "--games", "20", "--run", path, "--set", "checkpoint_every=10")
+    run_json(
+        "train", "kuhn-rollout", "--games", "20", "--run", path, "--set", "checkpoint_every=10"
+    )
     (path / "checkpoints/00000020/table.bin").write_bytes(b"damaged")
     result = run("digest", path, "--json")
     assert json.loads(result.stdout)["games"] == 10
@@ -265,7 +269,15 @@ def test_play_can_be_left_and_repeated(tiny: Path) -> None:
 def test_a_signal_checkpoints_and_prints_the_command_that_resumes(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    command = [sys.executable, "-m", "rejoinder_cli.main", "train", "kuhn", "--games", "400000"]
+    command = [
+        sys.executable,
+        "-m",
+        "rejoinder_cli.main",
+        "train",
+        "kuhn-rollout",
+        "--games",
+        "400000",
+    ]
     command += ["--set", "eval_every=0", "--run", "my run"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -283,7 +295,7 @@ def test_a_signal_checkpoints_and_prints_the_command_that_resumes(
     assert 0 < stopped["games"] < 400_000
     line = next(line for line in stdout.splitlines() if "to go on: " in line)
     words = shlex.split(line.partition("to go on: ")[2])
-    assert words[:3] == ["rejoinder", "train", "kuhn"]
+    assert words[:3] == ["rejoinder", "train", "kuhn-rollout"]
     assert "--resume" in words
     words[words.index("games=400000")] = f"games={stopped['games'] + 10}"
     here = Path.cwd()
@@ -293,7 +305,7 @@ def test_a_signal_checkpoints_and_prints_the_command_that_resumes(
     finally:
         os.chdir(here)
     whole = run_json(
-        "train", "kuhn", "--games", str(resumed["games"]), "--run", tmp_path / "whole",
+        "train", "kuhn-rollout", "--games", str(resumed["games"]), "--run", tmp_path / "whole",
         "--set", "eval_every=0",
     )  # fmt: skip
     assert resumed["digest"] == whole["digest"]

@@ -72,7 +72,7 @@ def test_an_imported_run_is_trained_on(trained: Path, tmp_path: Path) -> None:
     [
         (lambda text: text[:-300], "damaged JSON: "),
         (lambda text: text.replace("0.0,\n", "", 1), "it has 21 actions, not 22"),
-        (lambda text: text.replace('"method.epsilon": 0.1', '"method.epsilon": 3'), "epsilon: "),
+        (lambda text: text.replace('"epsilon": 0.1', '"epsilon": 3'), "epsilon: "),
         (lambda _: "", "damaged JSON: "),
     ],
 )

@@ -23,7 +23,7 @@ from rejoinder_cli.output import Output
 def kuhn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "kuhn"
     how = ("--mode", "sequential", "--set", "eval_every=10", "--set", "eval_games=20")
-    run_json("train", "kuhn", "--games", "200", "--run", path, *how)
+    run_json("train", "kuhn-rollout", "--games", "200", "--run", path, *how)
     return path
 
 
@@ -111,7 +111,7 @@ def test_a_watched_run_is_told_of_with_its_newest_figures_and_speed(
         return foresee(series, target)
 
     monkeypatch.setattr(targets, "foresee", counted)
-    directory = RunDir.create(tmp_path / "run", load_config("kuhn"))
+    directory = RunDir.create(tmp_path / "run", load_config("kuhn-rollout"))
     for games in range(50, 1_001, 50):
         directory.append_metrics({"games": games, "mer": 0.01 + 5 / games})
         if games < 950:
@@ -130,7 +130,7 @@ def test_a_watched_run_is_told_of_with_its_newest_figures_and_speed(
 
 
 def test_a_watched_run_that_was_hardly_measured(tmp_path: Path) -> None:
-    directory = RunDir.create(tmp_path / "run", load_config("kuhn"))
+    directory = RunDir.create(tmp_path / "run", load_config("kuhn-rollout"))
     look = watcher(directory, Target(MER, 0.1))
     assert look({"games": 0}).startswith("no forecast yet: MER: a forecast needs 8 evaluations")
     assert watcher(directory, None)({"games": 0}) == ""
@@ -173,7 +173,7 @@ def test_bad_input(kuhn: Path, tmp_path: Path) -> None:
         told = refused("forecast", kuhn, "--win-rate", f"mer={number}")
         assert "--win-rate: no 'mer' here; there are random" in told
     few = tmp_path / "few"
-    run_json("train", "kuhn", "--games", "5", "--mode", "sequential", "--run", few)
+    run_json("train", "kuhn-rollout", "--games", "5", "--mode", "sequential", "--run", few)
     assert "needs 8 evaluations, and there are 1" in refused("forecast", few, "--mer", "0.1")
-    sequential = ("train", "kuhn", "--run", tmp_path / "x", "--mode", "sequential")
+    sequential = ("train", "kuhn-rollout", "--run", tmp_path / "x", "--mode", "sequential")
     assert "--forecast" in refused(*sequential, "--forecast", "mer=0.1")

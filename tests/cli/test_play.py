@@ -23,9 +23,11 @@ FIRST_MOVES = "1\n" * 600  # always the first move of the list, to the end
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("runs")
-    for config in ("paper", "tiny", "kuhn", "leduc"):
+    for config in ("paper", "tiny", "kuhn-rollout", "leduc-rollout"):
         run_json("train", config, "--games", "20", "--run", folder / config)
-    return {config: folder / config for config in ("paper", "tiny", "kuhn", "leduc")}
+    return {
+        config: folder / config for config in ("paper", "tiny", "kuhn-rollout", "leduc-rollout")
+    }
 
 
 def played(*arguments: str | Path, stdin: str = FIRST_MOVES) -> str:
@@ -43,7 +45,7 @@ def played_json(*arguments: str | Path, stdin: str = FIRST_MOVES) -> dict[str, A
     return value
 
 
-@pytest.mark.parametrize("config", ["paper", "tiny", "kuhn", "leduc"])
+@pytest.mark.parametrize("config", ["paper", "tiny", "kuhn-rollout", "leduc-rollout"])
 @pytest.mark.parametrize("seat", [(), ("--second",)])
 def test_a_whole_game_ends_with_a_result(
     runs: dict[str, Path], config: str, seat: tuple[str, ...]
@@ -208,5 +210,5 @@ def test_help_tells_the_rules_and_the_keys(runs: dict[str, Path]) -> None:
     race = played(runs["tiny"], "--seed", "3", stdin="?\nq\n")
     assert "1 complete set wins" in race
     assert "\nRent" not in race
-    kuhn = played(runs["kuhn"], "--seed", "3", stdin="?\nq\n").partition("\n> ")[2]
+    kuhn = played(runs["kuhn-rollout"], "--seed", "3", stdin="?\nq\n").partition("\n> ")[2]
     assert kuhn.startswith("Kuhn poker.\nA number plays that move")

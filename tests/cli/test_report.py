@@ -30,7 +30,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run_json("train", "tiny", *quick, "--run", folder / "intent")
     finer = ("--set", "abstraction=progress")
     run_json("train", "tiny", *quick, *finer, "--run", folder / "progress")
-    run_json("train", "kuhn", *quick, "--run", folder / "kuhn")
+    run_json("train", "kuhn-rollout", *quick, "--run", folder / "kuhn")
     other = ("--set", "rules.hand_size=4")
     run_json("train", "tiny", *quick, *other, "--run", folder / "small hands")
     return folder
@@ -187,7 +187,7 @@ def test_a_run_that_is_not_finished_says_so(runs: Path, tmp_path: Path) -> None:
     from rejoinder.run.rundir import RunDir
 
     path = tmp_path / "run"
-    run_json("train", "kuhn", "--games", "20", "--mode", "sequential", "--run", path)
+    run_json("train", "kuhn-rollout", "--games", "20", "--mode", "sequential", "--run", path)
     unfinished = RunDir.open(path)
     unfinished.continue_with(unfinished.config.model_copy(update={"games": 1_000}))
     page = Page(run_json("report", path, *FEW)["report"])
@@ -199,7 +199,9 @@ def test_a_run_that_is_not_finished_says_so(runs: Path, tmp_path: Path) -> None:
 def test_damaged_checkpoints_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "run"
     every = ("--set", "checkpoint_every=5")
-    run_json("train", "kuhn", "--games", "20", "--mode", "sequential", "--run", path, *every)
+    run_json(
+        "train", "kuhn-rollout", "--games", "20", "--mode", "sequential", "--run", path, *every
+    )
     (path / "checkpoints/00000010/table.bin").write_bytes(b"damaged")
     result = run("report", path, *FEW)
     assert result.exit_code == 0
@@ -210,7 +212,7 @@ def test_damaged_checkpoints_are_left_out(tmp_path: Path) -> None:
 
 def test_what_a_run_says_is_escaped(tmp_path: Path) -> None:
     path = tmp_path / "<img src=x onerror=alert(1)>"
-    run_json("train", "kuhn", "--games", "5", "--mode", "sequential", "--run", path)
+    run_json("train", "kuhn-rollout", "--games", "5", "--mode", "sequential", "--run", path)
     provenance = path / "provenance.json"
     provenance.write_text(json.dumps({"sessions": [{"cpu": "<script>alert(1)</script>"}]}))
     text = Path(run_json("report", path, *FEW)["report"]).read_text("utf-8")
@@ -220,7 +222,7 @@ def test_what_a_run_says_is_escaped(tmp_path: Path) -> None:
 
 def test_a_run_without_evaluations(tmp_path: Path) -> None:
     alone = ("--mode", "sequential", *NO_EVALUATIONS)
-    run_json("train", "kuhn", "--games", "5", "--run", tmp_path / "r", *alone)
+    run_json("train", "kuhn-rollout", "--games", "5", "--run", tmp_path / "r", *alone)
     page = Page(run_json("report", tmp_path / "r", *FEW)["report"])
     assert "no evaluations yet" in page.text
     assert set(page.drawings) == {"utility"}
@@ -239,7 +241,7 @@ def test_other_sections_can_be_added(runs: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_new_run_takes_the_old_ones_report_away(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    train = ("train", "kuhn", "--games", "5", "--mode", "sequential", "--run", path)
+    train = ("train", "kuhn-rollout", "--games", "5", "--mode", "sequential", "--run", path)
     run_json(*train, "--report")
     assert picture_size(path / "figures/mer.png")
     run_json(*train, "--overwrite")
@@ -285,7 +287,9 @@ def test_on_micro_the_loss_by_the_abstraction_is_seen(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_leduc(tmp_path: Path) -> None:
     how = ("--games", "40", "--mode", "sequential", "--set", "checkpoint_every=20")
-    run_json("train", "leduc", *how, "--set", "method.rollouts=4", "--run", tmp_path / "leduc")
+    run_json(
+        "train", "leduc-rollout", *how, "--set", "method.rollouts=4", "--run", tmp_path / "leduc"
+    )
     page = Page(run_json("report", tmp_path / "leduc", *FEW)["report"])
     assert {"utility", "exploitability"} <= page.drawings.keys()
     assert len(page.figures["exploitability"]) == 2

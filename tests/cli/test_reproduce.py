@@ -190,11 +190,13 @@ def test_what_is_the_papers_experiment() -> None:
     assert not is_experiment(load_config("paper", {"abstraction": "progress"}))
     assert not is_experiment(load_config("paper", {"method.common_random_numbers": True}))
     assert not is_experiment(load_config("paper", {"start": "ab" * 32}))
-    assert not is_experiment(load_config("kuhn"))
+    assert not is_experiment(load_config("kuhn-rollout"))
 
 
 def test_a_run_that_is_there_is_not_lost(tmp_path: Path) -> None:
-    run_json("train", "kuhn", "--games", "2", "--mode", "sequential", "--run", tmp_path / "r")
+    run_json(
+        "train", "kuhn-rollout", "--games", "2", "--mode", "sequential", "--run", tmp_path / "r"
+    )
     assert "holds a run already" in refused("reproduce", "--quick", "--run", tmp_path / "r")
     told = refused("reproduce", "--run", tmp_path / "r", "--resume")
     assert "is a run of another config" in told

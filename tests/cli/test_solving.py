@@ -64,7 +64,16 @@ def test_exploit_is_exact_where_the_game_can_be_enumerated(tmp_path: Path) -> No
 
 
 def test_exploit_counts_the_moves_of_an_agent_that_thinks(tmp_path: Path) -> None:
-    run_json("train", "kuhn", "--games", "400", "--mode", "sequential", "--run", tmp_path / "kuhn")
+    run_json(
+        "train",
+        "kuhn-rollout",
+        "--games",
+        "400",
+        "--mode",
+        "sequential",
+        "--run",
+        tmp_path / "kuhn",
+    )
     policy = run_json("exploit", tmp_path / "kuhn")
     found = run_json("exploit", tmp_path / "kuhn", "--search", "500", "--thoughts", "40")
     assert (policy["search"], found["search"], found["thoughts"]) == (0, 500, 40)
@@ -122,7 +131,7 @@ def test_exploit_can_begin_as_another_run(tmp_path: Path) -> None:
     one = ("--games", "1", "--mode", "sequential")
     run_json("train", "tiny", *one, "--run", tmp_path / "tiny")
     run_json("train", "tiny", *one, "--set", "abstraction=race", "--run", tmp_path / "race")
-    run_json("train", "kuhn", *one, "--run", tmp_path / "kuhn")
+    run_json("train", "kuhn-rollout", *one, "--run", tmp_path / "kuhn")
     few = ("--training-games", "20", "--games", "200", "--attack-samples", "0")
     found = run_json("exploit", tmp_path / "tiny", "--begin-as", tmp_path / "race", *few)
     (attack,) = found["attacks"]

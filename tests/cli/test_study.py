@@ -13,7 +13,7 @@ import pytest
 from command import refused, run, run_json
 from runtime import eventually
 
-SMALL = ("study", "staleness", "kuhn", "--quick", "--games", "30", "--batches", "5,1")
+SMALL = ("study", "staleness", "kuhn-rollout", "--quick", "--games", "30", "--batches", "5,1")
 SPEED = ("measured", "others", "predicted", "bottleneck")
 UNTIMED = ("--no-timing",)
 
@@ -55,7 +55,7 @@ def test_a_small_study_leaves_table_file_and_picture(tmp_path: Path) -> None:
         (("--workers", "0"), "workers: there must be at least one, not 0"),
         (("--games", "0"), "games: input should be greater"),
         (("--seeds", "0"), "seeds"),
-        (("--set", "rolouts=3"), "near it: rollouts"),
+        (("--set", "rolouts=3"), "near it: method.rollouts"),
         (("--set", "order=arrival"), "order: staleness is a choice only where"),
         (("--set", f"seed={2**63 - 1}", "--seeds", "2"), "seed: input should be less"),
     ],

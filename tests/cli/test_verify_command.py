@@ -13,7 +13,7 @@ from command import refused, run, run_json
 def kuhn(tmp_path: Path) -> Path:
     path = tmp_path / "kuhn"
     run_json(
-        *("train", "kuhn", "--mode", "sequential", "--games", "100", "--run", path),
+        *("train", "kuhn-rollout", "--mode", "sequential", "--games", "100", "--run", path),
         *("--set", "checkpoint_every=25"),
     )
     return path

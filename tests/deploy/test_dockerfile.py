@@ -172,11 +172,11 @@ def test_kernels_compiled_beforehand_are_all_that_a_run_needs(tmp_path: Path) ->
     def kernels() -> set[str]:
         return {path.name for path in (tmp_path / "cache").rglob("*.nb?")}
 
-    call("warm", "kuhn", "--no-gateway", **image)
+    call("warm", "kuhn-rollout", "--no-gateway", **image)
     there = kernels()
     assert there
     little = ("--games", "60", "--set", "eval_every=20", "--set", "eval_games=4")
-    told = call("train", "kuhn", "--workers", "2", "--run", "composed", *little, **image)
+    told = call("train", "kuhn-rollout", "--workers", "2", "--run", "composed", *little, **image)
     assert kernels() == there
-    native = call("train", "kuhn", "--mode", "sequential", "--run", "native", *little)
+    native = call("train", "kuhn-rollout", "--mode", "sequential", "--run", "native", *little)
     assert told["digest"] == native["digest"], "a portable kernel gives the same result"

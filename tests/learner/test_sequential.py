@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtime import with_rollouts
 from runtime import by_table
 
+from rejoinder.methods.tabular.model import TableSnapshot
+from rejoinder.methods.base import Snapshot
 from rejoinder.methods.tabular.model import TableSnapshot
 from rejoinder.run.checkpoints import RunError
 from rejoinder.run.config import RunConfig, load_config, make_config
@@ -185,6 +188,7 @@ def test_other_kernels_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     told: list[str] = []
     train(run, report=told.append)
     assert "kernels" in told[0]
+    assert "another" in told[0]
 
 
 def test_leduc_learns_too(tmp_path: Path) -> None:
