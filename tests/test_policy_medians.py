@@ -7,7 +7,7 @@ import pytest
 
 from rejoinder.games.base import concrete
 from rejoinder.measure.metrics import table_statistics, target_policy
-from rejoinder.methods.tabular.policy import AVERAGE
+from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.rollout import row_dtype
 
 GIVE, KEEP, LEAVE = range(3)

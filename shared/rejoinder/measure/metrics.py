@@ -20,8 +20,8 @@ from rejoinder.measure.agents import opponents, trained_agent
 from rejoinder.measure.exploit import policy_exploitability
 from rejoinder.measure.match import MATCH_KERNELS, MatchResult, play_match
 from rejoinder.methods.exact.tree import Tree, build_tree
-from rejoinder.methods.tabular.policy import AVERAGE
-from rejoinder.methods.tabular.rollout import largest_mean_regrets, max_expected_regret
+from rejoinder.methods.learned import largest_mean_regrets, max_expected_regret
+from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.table import Table, table_of
 from rejoinder.run.config import RunConfig
 
