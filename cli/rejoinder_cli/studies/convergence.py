@@ -25,7 +25,7 @@ from rejoinder.methods.learned import max_expected_regret
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import RunConfig
 from rejoinder.transport.server import end_with_parent
-from rejoinder_bench.studies.throughput import cores
+from rejoinder_cli.studies.throughput import cores
 from rejoinder_learner.journal import is_due
 from rejoinder_learner.state import Learner, warm_up
 
