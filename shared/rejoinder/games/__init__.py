@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rejoinder.games import deal, kuhn, leduc
-from rejoinder.games.base import Abstraction, Clamps, Game, JsonDict, Rules, States
+from rejoinder.games.base import Abstraction, Game, JsonDict, Rules, States
 
 GAMES: dict[str, Game] = {game.name: game for game in (deal.GAME, kuhn.GAME, leduc.GAME)}
 
@@ -19,11 +19,12 @@ def game_names() -> list[str]:
 
 def find_game(name: str) -> tuple[Game, str]:
     """A game and the name of its configuration, from `game` or `game-configuration`."""
-    stem, _, configuration = name.partition("-")
-    game = GAMES.get(stem)
-    if game is not None:
-        configuration = configuration or next(iter(game.configurations))
-        if configuration in game.configurations:
+    for stem in sorted(GAMES, key=len, reverse=True):  # a game's name may have dashes, too
+        game = GAMES[stem]
+        if name == stem:
+            return game, next(iter(game.configurations))
+        configuration = name.removeprefix(f"{stem}-")
+        if configuration != name and configuration in game.configurations:
             return game, configuration
     raise ValueError(f"no game is called {name!r}; there are {', '.join(game_names())}")
 
@@ -31,7 +32,6 @@ def find_game(name: str) -> tuple[Game, str]:
 __all__ = [
     "GAMES",
     "Abstraction",
-    "Clamps",
     "Game",
     "JsonDict",
     "Rules",

@@ -218,6 +218,7 @@ GAME = Game(
     template=template,
     view=view,
     enumerable=frozenset({"standard"}),
+    utility_unit="chips",
     max_decisions=lambda _: 3,
     check=check,
 )

@@ -284,6 +284,7 @@ GAME = Game(
     template=template,
     view=view,
     enumerable=frozenset({"standard"}),
+    utility_unit="chips",
     max_decisions=lambda _: 8,
     check=check,
 )
