@@ -140,7 +140,7 @@ def test_the_form_is_the_papers() -> None:
 def test_figure_6() -> None:
     """An infoset of the paper's own example, by the beginning of its identifier."""
     (name,) = (n for n in paper._keys_by_name(1) if n.startswith("1@IntentStateAbstraction@d1daef"))
-    told = paper._INTENT.describe(paper._keys_by_name(1)[name])
+    told = paper._INTENT.description(paper._keys_by_name(1)[name])
     assert told == {"player": 1, "streak_index": 0, "actions": [0, 8]}
     file = content()
     file["game_config"] |= {"cash_card_values": [1, 3], "deck_size_multiplier": 5}
@@ -184,7 +184,7 @@ def test_an_infoset_that_was_never_updated_is_played_uniformly_and_learned_on() 
     del file["policy_manager"]["player_buffers"][int(name[0])]["buffer"][name]
     config, rows = paper.read(json.dumps(file).encode())
     row = next(row for row in rows if row["updates"] == 0)
-    legal = paper._INTENT.describe(int(row["key"]))["actions"]
+    legal = paper._INTENT.description(int(row["key"]))["actions"]
     assert row["policy"][:, legal].tolist() == [[1 / len(legal)] * len(legal)] * 2
     assert row["count"][legal].min() >= 1
     quick = config.method.model_copy(update={"rollouts": 1})

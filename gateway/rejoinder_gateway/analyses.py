@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from rejoinder.games.base import Game, Rules
+from rejoinder.games.responses import Responses
 from rejoinder.measure.agents import Agent, trained_agent
 from rejoinder.measure.analytics import ATTACK_GAMES, GAMES, SAMPLES, SEED, analyse
 from rejoinder.measure.phases import play_refusals, watch
@@ -33,7 +34,7 @@ class Analyses:
 
     async def of(self, run: Run, snapshot: Snapshot) -> ResponseAnalysis:
         """That of a snapshot; a problem if the game has no response phases."""
-        if run.game.responses is None:
+        if run.game.capability(Responses) is None:
             raise Problem(404, "No response phases", "this game has no response phases")
         key = (run.directory.id, snapshot.games, snapshot.digest)
         rules = run.directory.config.rules
@@ -42,7 +43,7 @@ class Analyses:
 
 def warm_up(game: Game, agent: Agent) -> None:
     """Have the kernels at hand, by an analysis that tells nothing."""
-    if game.responses is not None:
+    if game.capability(Responses) is not None:
         rules = next(iter(game.configurations.values()))
         watch(game, rules, agent, agent, games=2, seed=0)
         play_refusals(game, rules, agent, agent, deals=1, seed=0)

@@ -40,13 +40,13 @@ class Mind:
 
     def _advice(self, session: Session, thought: Thought | None) -> Advice:
         abstraction = self.agent.abstraction
-        key = int(queries.infoset_key(session.states, abstraction.number))
+        key = int(queries.infoset_key(session.states, abstraction.argument()))
         row = self.snapshot.row_at(session.states) if self.snapshot else None
         visits = None
         if self.snapshot:
             visits = 0 if row is None else self.snapshot.visits(row)
         return Advice(
-            infoset=abstraction.describe(key),
+            infoset=abstraction.description_at(session.states, key),
             identifier=abstraction.identifier(key),
             known=self.snapshot is None or row is not None,
             visits=visits,
@@ -77,7 +77,7 @@ class Mind:
             thought = self.agent.think(session.states, choices)
             move, advice = thought.move, self._advice(session, thought)
         else:
-            move, advice = self.agent.choose(session.states, choices), self.advice(session)
+            advice, move = self.advice(session), self.agent.choose(session.states, choices)
         return move, Decision(**dict(advice), move_number=number, move=session.game.moves[move])
 
 

@@ -99,7 +99,7 @@ class Snapshot(Policy):
                 (
                     identifier,
                     *(self.abstraction.actions[a] for a in queries.bits(legal)),
-                    *(f"{k}={v}" for k, v in self.abstraction.describe(int(key)).items()),
+                    *(f"{k}={v}" for k, v in self.abstraction.description(int(key)).items()),
                 )
             ).lower()
             for identifier, key, legal in zip(

@@ -8,38 +8,63 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from synthetic import registered
 
 from rejoinder.games import GAMES, find_game, game_names, queries
 from rejoinder.games.base import Abstraction, Game, Rules, States
-from rejoinder.games.contract import CHANCE, CONCRETE, HIDDEN, OVER
+from rejoinder.games.clamps import Clamps
+from rejoinder.games.contract import CHANCE, HIDDEN, OVER
+from rejoinder.games.responses import response_actions
 from rejoinder.games.session import Session
 from rejoinder.kernel import rng
 
-CASES = [(game, rules) for game in GAMES.values() for rules in game.configurations.values()]
+with registered():  # for names and parameters; during tests by the fixture
+    EVERY_GAME = tuple(GAMES.values())
+    NAMES = game_names()
+CASES = [(game, rules) for game in EVERY_GAME for rules in game.configurations.values()]
 ABSTRACTED = [(game, rules, a) for game, rules in CASES for a in game.abstractions]
 
-every_game = pytest.mark.parametrize(("game", "rules"), CASES, ids=game_names())
+every_game = pytest.mark.parametrize(("game", "rules"), CASES, ids=NAMES)
 every_abstraction = pytest.mark.parametrize(
     ("game", "rules", "abstraction"),
     ABSTRACTED,
-    ids=[f"{name}-{a.name}" for name in game_names() for a in find_game(name)[0].abstractions],
+    ids=[
+        f"{name}-{a.name}"
+        for name, (game, _) in zip(NAMES, CASES, strict=True)
+        for a in game.abstractions
+    ],
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _synthetic_games() -> Iterator[None]:
+    with registered():
+        yield
+
+
+def test_games_are_found_by_names_with_dashes() -> None:
+    assert find_game("wide-numbers") == find_game("wide-numbers-standard")
+    assert find_game("deal-micro-plain") == (GAMES["deal"], "micro-plain")
+    with pytest.raises(ValueError, match=r"no game is called 'wide'; there are .*wide-numbers"):
+        find_game("wide")
 
 
 @every_game
 def test_names_and_numbers_fit_together(game: Game, rules: Rules) -> None:
     assert [a.number for a in game.abstractions] == list(range(len(game.abstractions)))
-    assert game.abstractions[CONCRETE].actions == game.moves
+    assert game.concrete.actions == game.moves
     for names in (game.moves, game.outcomes, *(a.actions for a in game.abstractions)):
-        assert len(set(names)) == len(names) <= 64
+        assert len(set(names)) == len(names)
+    assert game.fits_masks(game.default_abstraction)
     for a in game.abstractions:
-        assert (a.clamps.never | a.clamps.passive) >> len(a.actions) == 0
+        clamps = a.capability(Clamps) or Clamps()
+        assert (clamps.never | clamps.passive | response_actions(game, a)) >> len(a.actions) == 0
     assert 1 <= game.starts <= game.players
     assert game.enumerable <= set(game.configurations)
 
 
 @every_abstraction
-def test_random_playouts_end_with_nothing_won_in_total(
+def test_random_playouts_end_and_zero_sums_are_zero(
     game: Game, rules: Rules, abstraction: Abstraction
 ) -> None:
     for index in range(15):
@@ -55,11 +80,9 @@ def test_random_playouts_end_with_nothing_won_in_total(
         won = session.utilities
         assert won is not None
         assert len(won) == game.players
-        assert sum(won) == 0.0
-        if session.winner is None:
-            assert max(won) == 0.0
-        else:
-            assert won[session.winner] == max(won) > 0.0
+        assert sum(won) == 0.0 or not game.zero_sum
+        best = [seat for seat in range(game.players) if won[seat] == max(won)]
+        assert session.winner == (best[0] if len(best) == 1 else None)
 
 
 @every_game
@@ -74,7 +97,7 @@ def test_actions_stand_for_legal_moves_and_moves_count_as_legal_actions(
 ) -> None:
     for index in range(6):
         session = _start(game, rules, index)
-        for actions in _play(session, index, game.abstractions[CONCRETE]):
+        for actions in _play(session, index, game.concrete):
             moves = {move.number: move for move in session.legal()}
             assert actions == list(moves)
             abstract = session.legal_abstract(abstraction.name)
@@ -91,13 +114,14 @@ def test_actions_stand_for_legal_moves_and_moves_count_as_legal_actions(
 def test_an_infoset_has_one_player_and_one_set_of_actions(
     game: Game, rules: Rules, abstraction: Abstraction
 ) -> None:
-    known: dict[int, tuple[int | None, int]] = {}
+    known: dict[int, tuple[int | None, list[int]]] = {}
     for index in range(30):
         session = _start(game, rules, index)
         for _ in _play(session, index, abstraction):
-            key = queries.infoset_key(session.states, abstraction.number)
-            legal = queries.legal_actions(session.states, abstraction.number)
-            assert known.setdefault(key, (session.to_move, legal)) == (session.to_move, legal)
+            key = queries.infoset_key(session.states, abstraction.argument())
+            now = (session.to_move, session.legal_abstract(abstraction.name))
+            legal = [action.number for action in now[1]]
+            assert known.setdefault(key, (now[0], legal)) == (now[0], legal)
     assert len(known) > 1
 
 
@@ -107,9 +131,9 @@ def test_the_concrete_key_tells_what_the_player_sees(game: Game, rules: Rules) -
     keys: dict[str, int] = {}
     for index in range(20):
         session = _start(game, rules, index)
-        for _ in _play(session, index, game.abstractions[CONCRETE]):
+        for _ in _play(session, index, game.concrete):
             assert session.to_move is not None
-            key = queries.infoset_key(session.states, CONCRETE)
+            key = queries.infoset_key(session.states, game.concrete.argument())
             view = session.view(session.to_move).model_dump_json()
             assert seen.setdefault(key, view) == view
             assert keys.setdefault(view, key) == key
@@ -119,7 +143,7 @@ def test_the_concrete_key_tells_what_the_player_sees(game: Game, rules: Rules) -
 def test_seed_and_index_determine_the_luck(game: Game, rules: Rules) -> None:
     def finished(seed: int, index: int) -> str:
         session = Session.start(game, rules, seed=seed, index=index)
-        for _ in _play(session, 0, game.abstractions[CONCRETE]):
+        for _ in _play(session, 0, game.concrete):
             pass
         return session.to_json()
 
@@ -135,11 +159,11 @@ def test_a_copy_is_independent(game: Game, rules: Rules) -> None:
     session = _start(game, rules, 4)
     before = session.to_json()
     twin = session.copy()
-    for _ in _play(twin, 5, game.abstractions[CONCRETE]):
+    for _ in _play(twin, 5, game.concrete):
         pass
     assert session.to_json() == before
     ended = twin.to_json()
-    for _ in _play(session, 6, game.abstractions[CONCRETE]):
+    for _ in _play(session, 6, game.concrete):
         pass
     assert twin.to_json() == ended
 
@@ -148,7 +172,7 @@ def test_a_copy_is_independent(game: Game, rules: Rules) -> None:
 def test_json_brings_back_the_same_game(game: Game, rules: Rules) -> None:
     for index in range(3):
         session = _start(game, rules, index)
-        for k, _ in enumerate(_play(session, index, game.abstractions[CONCRETE])):
+        for k, _ in enumerate(_play(session, index, game.concrete)):
             if k % 3 == 0:
                 again = Session.from_json(session.to_json())
                 assert again.to_json() == session.to_json()
@@ -202,12 +226,12 @@ def test_resolve_chance_samples_all_that_is_due_with_its_probability(
 
 @every_game
 def test_what_is_hidden_does_not_show(game: Game, rules: Rules) -> None:
-    """Redealing what a player cannot see changes nothing that he can."""
+    """Redealing what a player cannot see changes nothing that they can."""
     changed = 0
     for index in range(12):
         session = _start(game, rules, index)
         stream = rng.stream(13, index, rng.REDEALS)
-        for _ in _play(session, index, game.abstractions[CONCRETE]):
+        for _ in _play(session, index, game.concrete):
             for player in range(game.players):
                 other = session.copy()
                 queries.shuffle_hidden(other.states, player, stream)
@@ -228,20 +252,16 @@ def test_a_redealt_game_goes_on_like_any_other(game: Game, rules: Rules) -> None
     for index in range(10):
         session = _start(game, rules, index)
         queries.shuffle_hidden(session.states, index % game.players, rng.stream(14, index, 3))
-        for _ in _play(session, index, game.abstractions[CONCRETE]):
+        for _ in _play(session, index, game.concrete):
             pass
         assert session.utilities is not None
-        assert sum(session.utilities) == 0.0
+        assert sum(session.utilities) == 0.0 or not game.zero_sum
 
 
 @pytest.mark.parametrize(
     ("game", "rules"),
-    [
-        (game, game.configurations[name])
-        for game in GAMES.values()
-        for name in sorted(game.enumerable)
-    ],
-    ids=[f"{game.name}-{name}" for game in GAMES.values() for name in sorted(game.enumerable)],
+    [(game, game.configurations[name]) for game in EVERY_GAME for name in sorted(game.enumerable)],
+    ids=[f"{game.name}-{name}" for game in EVERY_GAME for name in sorted(game.enumerable)],
 )
 def test_redealing_reaches_every_hidden_deal_with_its_probability(game: Game, rules: Rules) -> None:
     """At the first decision: the redealt state is distributed as the deal was, given the view."""
@@ -269,7 +289,7 @@ def test_histories_that_look_alike_are_told_alike(game: Game, rules: Rules) -> N
     for index in range(12):
         session = _start(game, rules, index)
         stop = random.Random(index).randrange(1, 12)
-        for k, _ in enumerate(_play(session, index, game.abstractions[CONCRETE])):
+        for k, _ in enumerate(_play(session, index, game.concrete)):
             if k == stop:
                 break
         if session.over:
@@ -303,13 +323,13 @@ def _known_to(session: Session, player: int) -> dict[str, object]:
     }
     if session.to_move == player:
         for a in session.game.abstractions:
-            known[f"key {a.name}"] = queries.infoset_key(session.states, a.number)
+            known[f"key {a.name}"] = queries.infoset_key(session.states, a.argument())
             known[f"legal {a.name}"] = session.legal_abstract(a.name)
     return known
 
 
 def _probabilities(states: States) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    probabilities = np.full(64, np.nan)
+    probabilities = np.full(128, np.nan)
     return probabilities[: queries.chance_outcomes(states, probabilities)]
 
 
@@ -327,7 +347,7 @@ def _chance_states(game: Game, rules: Rules) -> list[States]:
                 found.append(states.copy())
                 queries.apply(states, queries.sample_outcome(states, stream))
             elif seat >= 0:
-                legal = queries.bits(queries.legal_actions(states, CONCRETE))
+                legal = queries.legal_numbers(game, states)
                 queries.apply(states, choose.choice(legal))
     return found[::5]
 
@@ -409,6 +429,6 @@ def test_every_position_passes_the_games_own_check(game: Game, rules: Rules) -> 
             if mover == CHANCE:
                 queries.apply(states, int(queries.sample_outcome(states, chance)))
             else:
-                legal = queries.bits(queries.legal_actions(states, CONCRETE))
+                legal = queries.legal_numbers(game, states)
                 queries.apply(states, choices.choice(legal))
         assert game.check(states, rules) is None

@@ -77,7 +77,7 @@ class TestAbstraction:
     def test_the_intent_infoset_is_actions_streak_and_player(self) -> None:
         hand = [GREEN, "rent pink", "cash 1"]
         session = scenario(hands=[[], hand], to_move=1, streak_index=1, deck=["cash 1"])
-        told = GAME.abstraction("intent").describe(queries.infoset_key(session.states, INTENT))
+        told = GAME.abstraction("intent").description(queries.infoset_key(session.states, INTENT))
         names = [ABSTRACT_NAMES[a] for a in told["actions"]]
         assert names == ["START_NEW_PROPERTY_SET", "CASH", "PASS", "OTHER"]
         assert (told["player"], told["streak_index"]) == (1, 1)
@@ -104,7 +104,7 @@ class TestAbstraction:
             banks=[["cash 4", "cash 3"], ["cash 1", "cash 1"]],
             deck=["cash 1"],
         )
-        describe = GAME.abstraction("progress").describe
+        describe = GAME.abstraction("progress").description
         told = describe(queries.infoset_key(session.states, PROGRESS))
         assert told["own_sets"] == [1, 3, 0], "capped at the set's size"
         assert told["opponent_sets"] == [0, 0, 2]
@@ -133,7 +133,7 @@ class TestAbstraction:
     def test_bank_buckets(self, bank: list[str], bucket: int) -> None:
         session = scenario(hands=[["cash 1"], []], banks=[bank, []], deck=["cash 1"])
         key = queries.infoset_key(session.states, PROGRESS)
-        assert GAME.abstraction("progress").describe(key)["own_bank"] == bucket
+        assert GAME.abstraction("progress").description(key)["own_bank"] == bucket
 
     def test_the_identifier_is_the_papers(self) -> None:
         session = scenario(hands=[[GREEN, "cash 1"], []], streak_index=1, deck=["cash 1"])
@@ -221,7 +221,7 @@ class TestResolver:
 class TestRiskAware:
     def weights(self, session: Session) -> dict[str, float]:
         weights = np.full(len(ABSTRACT_NAMES), np.nan)
-        queries.baseline(session.states, INTENT, weights)
+        queries.baseline(session.states, INTENT, 0, weights)
         return {name: float(w) for name, w in zip(ABSTRACT_NAMES, weights, strict=True) if w}
 
     def test_main_actions(self) -> None:

@@ -14,10 +14,11 @@ from deal_positions import BROWN, GREEN, NO, PINK, play
 
 from rejoinder.games import queries
 from rejoinder.games.base import States
-from rejoinder.games.contract import CHANCE, CONCRETE, OVER, hand_refusal
+from rejoinder.games.contract import CHANCE, CONCRETE, OVER
 from rejoinder.games.deal import GAME, DealRules
 from rejoinder.games.deal.cards import JUST_SAY_NO, KIND_NAMES, YIELD
 from rejoinder.games.deal.scenario import scenario
+from rejoinder.games.responses import hand_refusal
 from rejoinder.games.session import Session
 from rejoinder.kernel import rng
 from rejoinder.kernel.jit import kernel

@@ -233,7 +233,7 @@ def test_order_changes_the_value_of_a_small_game() -> None:
 class TestWhatAnAgentIsTold:
     def told(self, session: Session, name: str) -> dict[str, Any]:
         abstraction = GAME.abstraction(name)
-        return abstraction.describe(queries.infoset_key(session.states, abstraction.number))
+        return abstraction.description(queries.infoset_key(session.states, abstraction.number))
 
     @pytest.mark.parametrize("name", ["intent", "progress", "race"])
     def test_whether_a_property_counts_double(self, name: str) -> None:
@@ -258,9 +258,9 @@ class TestWhatAnAgentIsTold:
             later = int(queries.infoset_key(session.states, race.number))
             assert len({first, later}) == information_sets
             assert len({race.identifier(key) for key in (first, later)}) == information_sets
-            assert ("property_doubled" in race.describe(first)) == (response == "ordered")
-            assert "property_doubled" not in race.describe(later)
-            assert race.describe(first)["due"] == race.describe(later)["due"] == "3 or 4"
+            assert ("property_doubled" in race.description(first)) == (response == "ordered")
+            assert "property_doubled" not in race.description(later)
+            assert race.description(first)["due"] == race.description(later)["due"] == "3 or 4"
 
     @pytest.mark.parametrize(
         ("greens", "response", "property_given"),
@@ -291,7 +291,7 @@ class TestWhatAnAgentIsTold:
             keys.append(int(queries.infoset_key(session.states, abstraction.number)))
         assert keys[0] != keys[1]
         assert len({abstraction.identifier(key) for key in keys}) == 2
-        assert "property_doubled" not in abstraction.describe(keys[0])
+        assert "property_doubled" not in abstraction.description(keys[0])
         main = [
             scenario(rules=DealRules(response=r), hands=[[BROWN, "cash 1"], []], deck=["cash 1"])
             for r in ("plain", "ordered")

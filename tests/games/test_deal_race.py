@@ -14,6 +14,7 @@ from rejoinder.games import queries
 from rejoinder.games.deal import GAME, DealRules
 from rejoinder.games.deal.race import RACE
 from rejoinder.games.deal.scenario import scenario
+from rejoinder.games.responses import response_actions
 from rejoinder.games.session import Session
 
 ABSTRACTION = GAME.abstraction("race")
@@ -21,7 +22,7 @@ ALL_SETS = DealRules(sets_needed=3)
 
 
 def told(session: Session) -> dict[str, Any]:
-    return ABSTRACTION.describe(queries.infoset_key(session.states, RACE))
+    return ABSTRACTION.description(queries.infoset_key(session.states, RACE))
 
 
 def card_of(session: Session, action: str) -> str:
@@ -73,7 +74,8 @@ class TestActions:
         assert intents(asked([PINK], "rent pink"), "race") == ["YIELD"]
 
     def test_responses_are_those_that_answer_a_rent(self) -> None:
-        names = {a for k, a in enumerate(ABSTRACTION.actions) if ABSTRACTION.responses >> k & 1}
+        mask = response_actions(GAME, ABSTRACTION)
+        names = {a for k, a in enumerate(ABSTRACTION.actions) if mask >> k & 1}
         assert names == {"JUST_SAY_NO", "GIVE_CASH", "YIELD"} | {
             f"GIVE_{colour}" for colour in ("BROWN", "GREEN", "PINK")
         }

@@ -147,7 +147,7 @@ def test_an_infoset_is_described_as_its_player_sees_it(game: Game, first: int) -
             seat = session.to_move
             assert seat is not None
             view = cast(PokerView, session.view(seat))
-            told = game.abstractions[0].describe(int(queries.infoset_key(session.states, 0)))
+            told = game.abstractions[0].description(int(queries.infoset_key(session.states, 0)))
             assert told["card"] == view.card
             assert told["moves"] == view.moves
             assert told.get("public_card") == view.public_card

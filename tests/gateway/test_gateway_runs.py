@@ -89,7 +89,7 @@ def test_the_policy_of_every_infoset_is_that_of_the_checkpoint(
             told = client.get(path).json()
             assert (told["key"], told["snapshot"]) == (f"{key:016x}", games)
             assert (told["visits"], told["reach"]) == (row["updates"], row["reach"])
-            assert told["description"] == abstraction.describe(key)
+            assert told["description"] == abstraction.description(key)
             for action in told["actions"]:
                 a = abstraction.actions.index(action["name"])
                 assert [action["latest"], action["average"]] == row["policy"][:, a].tolist()

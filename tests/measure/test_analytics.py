@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rejoinder.games.deal import GAME as DEAL
 from rejoinder.games.queries import bits
 from rejoinder.measure.agents import Agent, random_agent, trained_agent
 from rejoinder.measure.analytics import (
@@ -100,7 +101,7 @@ def by_hand() -> dict[Any, RoleFigures]:
     decisions = [[[4, 3], [1, 0]], [[2, 5], [0, 2]], [[3, 3], [2, 1]], [[6, 2], [0, 0]]]
     won = np.array([1.0, 1.0, -1.0, 1.0])
     played = Watched(None, np.array(decisions, np.int32), None, won)
-    return role_figures(np.concatenate([MAIN, ANSWERS]), INTENT, played)
+    return role_figures(np.concatenate([MAIN, ANSWERS]), DEAL, INTENT, played)
 
 
 def test_every_figure_of_the_initiator_by_hand() -> None:
@@ -155,7 +156,7 @@ def test_every_figure_of_the_responder_by_hand() -> None:
 
 def test_forced_infosets_dilute_no_regret() -> None:
     """They have most of the reach of real tables, and nothing to regret."""
-    forced = role_figures(np.concatenate([MAIN[2:], ANSWERS[2:]]), INTENT, _nothing_played())
+    forced = role_figures(np.concatenate([MAIN[2:], ANSWERS[2:]]), DEAL, INTENT, _nothing_played())
     for figures in forced.values():
         assert (figures.choices, figures.mer_share) == (0, 0.0)
         assert figures.regret_by_reach is None
@@ -231,7 +232,7 @@ def test_the_order_of_responses_and_the_actions_of_race_go_together() -> None:
     ordered = {"rules": "micro-ordered", "abstraction": "race", "games": 100, "method.rollouts": 2}
     config = load_config("micro", ordered)
     found = analysis(config)
-    told = [config.load_abstraction().describe(int(key)) for key in rows_of(config)["key"]]
+    told = [config.load_abstraction().description(int(key)) for key in rows_of(config)["key"]]
     assert any(infoset.get("property_doubled") for infoset in told)
     assert sum(role.infosets for role in found.roles.values()) == len(told)
     phases = found.charges["either"]

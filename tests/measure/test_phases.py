@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rejoinder.games import GAMES
-from rejoinder.games.base import RESPONSE_NAMES
 from rejoinder.games.deal import DealRules
 from rejoinder.games.deal.cards import JUST_SAY_NO
+from rejoinder.games.responses import RESPONSE_NAMES
 from rejoinder.games.session import Session
 from rejoinder.kernel import rng
 from rejoinder.measure.agents import Agent, baseline_agent, random_agent

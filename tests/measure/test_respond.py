@@ -9,6 +9,7 @@ from kuhn_players import KUHN, Bets, always, equilibrium, player, table
 
 from rejoinder.games import GAMES
 from rejoinder.games.base import Rules
+from rejoinder.games.responses import response_actions
 from rejoinder.measure import respond
 from rejoinder.measure.agents import trained_agent
 from rejoinder.measure.exploit import policy_exploitability, response_infosets
@@ -76,7 +77,7 @@ def test_who_thinks_ahead_wins_less_than_the_exact_exploitability_and_not_nothin
 
 
 def test_restricted_it_is_a_bound_on_what_those_moves_give_away() -> None:
-    answers = DEAL.abstraction("none").responses
+    answers = response_actions(DEAL, DEAL.concrete)
     real = build_tree(DEAL, MICRO, policy=DEAL.abstraction("intent"))
     responses = response_infosets(real)
     for where, free in ((answers, responses), (ANYWHERE & ~answers, ~responses)):

@@ -116,8 +116,7 @@ def test_it_sees_a_win_that_is_there() -> None:
 def test_what_is_hidden_changes_nothing(game: Game, rules: Rules) -> None:
     """The same seed, the same view, other hidden cards: the same thought, to the last bit."""
     agents = [searching(agent, game, 20) for agent in (random_agent(game),)]
-    if game.baseline:
-        agents.append(searching(baseline_agent(game), game, 20))
+    agents += [searching(baseline_agent(game, name), game, 20) for name in game.baselines]
     changed = thoughts = 0
     for number, session in enumerate(positions(game, rules, 4)):
         for agent in agents:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.games import GAMES
+from rejoinder.games.clamps import Clamps
 from rejoinder.games.queries import bits
 from rejoinder.kernel.jit import kernel
 from rejoinder.methods.tabular.regret import match_clamped, match_regrets
@@ -110,7 +111,8 @@ class TestDealClamps:
         for name, value in regret.items():
             sums[self.intent.actions.index(name)] = value
         strategy = np.full(ACTIONS, 0.25)
-        clamps = self.intent.clamps
+        clamps = self.intent.capability(Clamps)
+        assert clamps is not None
         never, passive = np.uint64(clamps.never), np.uint64(clamps.passive)
         clamped(sums, np.uint64(legal), never, passive, strategy)
         return {name: float(strategy[self.intent.actions.index(name)]) for name in regret}

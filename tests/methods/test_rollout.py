@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from rejoinder.games import GAMES
+from rejoinder.games.clamps import Clamps
 from rejoinder.games.queries import bits
 from rejoinder.kernel.rng import STREAM
 from rejoinder.measure.exploit import policy_exploitability
@@ -59,7 +60,7 @@ class Trainer:
         self._entries = np.zeros(self.game.max_decisions(rules), entry_dtype(actions))
         self._rollouts = rollouts
         self._common_luck = common_luck
-        clamps = self.abstraction.clamps
+        clamps = self.abstraction.capability(Clamps) or Clamps()
         masks = (np.uint64(clamps.never), np.uint64(clamps.passive))
         self._fold_settings = (decay, AVERAGING[averaging], *masks)
 
@@ -74,7 +75,7 @@ class Trainer:
             index,
             self.game.players,
             self.game.starts,
-            self.abstraction.number,
+            self.abstraction.argument(),
             self._rollouts,
             self.epsilon,
             self._common_luck,
@@ -137,7 +138,7 @@ class TestDelta:
 
     def test_the_first_player_alternates_with_the_index(self) -> None:
         trainer = Trainer("deal", "medium", "intent")
-        describe = trainer.abstraction.describe
+        describe = trainer.abstraction.description
         first = [describe(int(trainer.play(g)[0]["key"]))["player"] for g in range(10)]
         assert first == [0, 1] * 5
 
@@ -180,7 +181,7 @@ class TestDelta:
         trainer = Trainer("deal", "medium", "intent")
         for g in range(20):
             delta = trainer.play(g, trained())
-            describe = trainer.abstraction.describe
+            describe = trainer.abstraction.description
             players = np.array([describe(int(key))["player"] for key in delta["key"]])
             assert (delta["reach"] > 0).all()
             assert (delta["reach"] < 1).all()  # the deal alone has many outcomes

@@ -16,6 +16,7 @@ from runtime import eventually, kuhn
 
 from rejoinder.games import GAMES
 from rejoinder.games.deal import DealView
+from rejoinder.games.responses import Responses, response_actions
 from rejoinder.games.session import Session
 from rejoinder.run.config import RunConfig, load_config
 from rejoinder.run.ledger import SnapshotId
@@ -53,7 +54,8 @@ def test_a_response_is_known_by_its_actions(abstraction: object) -> None:
             view = session.view(session.to_move)
             assert isinstance(view, DealView)
             legal = {chosen.actions.index(a.name) for a in session.legal_abstract(chosen.name)}
-            responds = {chosen.responses >> number & 1 == 1 for number in legal}
+            mask = response_actions(GAMES["deal"], chosen)
+            responds = {mask >> number & 1 == 1 for number in legal}
             assert responds == {view.response is not None}
             seen |= responds
             session.apply(draw.choice(session.legal()).name)
@@ -63,7 +65,7 @@ def test_a_response_is_known_by_its_actions(abstraction: object) -> None:
 def test_the_summary_is_that_of_a_slow_reading() -> None:
     config = load_config("small", {"method.rollouts": 1})
     deltas = deltas_of(config, 12)
-    mask = config.load_abstraction().responses
+    mask = response_actions(config.load_game(), config.load_abstraction())
     responses = phases = choices = 0
     for delta in deltas.by_unit().values():
         before = False
@@ -85,7 +87,8 @@ def test_a_game_that_begins_with_a_response_begins_a_phase() -> None:
     deltas.entries["legal"] = 1
     work = config.load_method().work
     assert work(task, deltas.entries, deltas.counts) == (0, 0, 0)
-    responding = replace(task, abstraction=replace(task.abstraction, responses=1))
+    responses = Responses(kind=np.zeros(2, np.int8), actions={task.abstraction.name: 1})
+    responding = replace(task, game=replace(task.game, capabilities=(responses,)))
     assert work(responding, deltas.entries, deltas.counts) == (len(deltas.entries), 3, 0)
 
 

@@ -59,7 +59,7 @@ def explain(
         "run": str(run),
         "identifier": chosen.identifier,
         "key": f"{chosen.key:016x}",
-        "description": abstraction.describe(chosen.key),
+        "description": abstraction.description(chosen.key),
         "actions": list(chosen.actions),
         "history": [_plain(chosen, point) for point in points],
     }
@@ -98,7 +98,7 @@ def _list(opened: OpenRun, output: Output) -> None:
     listed = []
     for row in most:
         infoset = find_infoset(f"{int(row['key']):016x}", most, abstraction)
-        description, visits = abstraction.describe(infoset.key), int(row["updates"])
+        description, visits = abstraction.description(infoset.key), int(row["updates"])
         output.say(f"{infoset.identifier}  {visits:,} visits")
         output.say(f"  {_described(description)}: {', '.join(infoset.actions)}")
         listed.append(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rejoinder.games.responses import response_actions
 from rejoinder.measure.agents import opponents
 from rejoinder.measure.experiments import Experiment, experiment_of
 from rejoinder.measure.forecast import COVERAGE, ForecastError, fan, mer_series
@@ -201,17 +202,17 @@ def _policy_chart(
     lines = []
     for k, (subject, curves) in enumerate(zip(subjects, medians, strict=True)):
         abstraction = subject.config.load_abstraction()
-        has_responses = abstraction.responses != 0
+        responses = response_actions(subject.config.load_game(), abstraction)
         for a, action in enumerate(abstraction.actions):
             if action not in curves:
                 continue
             words = action.replace("_", " ").lower()
-            phase = _RESPONSES if abstraction.responses >> a & 1 else _NORMAL
+            phase = _RESPONSES if responses >> a & 1 else _NORMAL
             lines.append(
                 Line(
                     words if alone else subject.name,
                     *curves[action],
-                    panel=(phase if has_responses else "") if alone else words,
+                    panel=(phase if responses else "") if alone else words,
                     colour=a if alone else k,
                 )
             )

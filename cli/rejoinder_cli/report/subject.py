@@ -16,6 +16,7 @@ from time import strptime
 from typing import Any
 
 from rejoinder.games.contract import CONCRETE
+from rejoinder.games.responses import Responses
 from rejoinder.measure.agents import Agent, opponents, trained_agent
 from rejoinder.measure.analytics import (
     ATTACK_GAMES,
@@ -208,7 +209,7 @@ def _plan_matches(work: Work, subject: Subject, agents: dict[int, Agent], test_g
 def _plan_analysis(work: Work, subject: Subject, effort: Effort) -> None:
     config, opened = subject.config, subject.opened
     game = config.load_game()
-    if game.responses is None:
+    if game.capability(Responses) is None:
         return
     attacks = None if game.is_enumerable(config.rules) else effort.attack_games
     played = steps(effort.analysed_games, attacks, samples=0)

@@ -68,7 +68,7 @@ class Grid:
     @property
     def opponent(self) -> str:
         """The baseline that is the hardest to beat."""
-        return self.config.load_game().baseline or "random"
+        return next(iter(self.config.load_game().baselines), "random")
 
     def run(self, cell: Cell, seed: int) -> RunConfig:
         """What is trained; a lag beyond the first snapshot is like one that just reaches it."""

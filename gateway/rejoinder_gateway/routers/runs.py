@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from rejoinder.games.responses import Responses
 from rejoinder_gateway.context import PING, Admin, Here, Stream, TheRun
 from rejoinder_gateway.library import Library, Run
 from rejoinder_gateway.problems import Problem, log
@@ -40,7 +41,7 @@ async def run(here: Here, run: TheRun) -> RunDetail:
     return RunDetail(
         **dict(summary(run)),
         config=run.directory.config.model_dump(mode="json"),
-        has_responses=run.game.responses is not None,
+        has_responses=run.game.capability(Responses) is not None,
         digest=await _digest(here.library, run),
         provenance=[session.model_dump(exclude_unset=True) for session in run.sessions()],
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from rejoinder.games.base import Abstraction, Clamps, Game, JsonDict, Rules, States
+from rejoinder.games.base import Abstraction, Game, JsonDict, Rules, States
 
 
 def _discover() -> dict[str, Game]:
@@ -33,11 +33,12 @@ def game_names() -> list[str]:
 
 def find_game(name: str) -> tuple[Game, str]:
     """A game and the name of its configuration, from `game` or `game-configuration`."""
-    stem, _, configuration = name.partition("-")
-    game = GAMES.get(stem)
-    if game is not None:
-        configuration = configuration or next(iter(game.configurations))
-        if configuration in game.configurations:
+    for stem in sorted(GAMES, key=len, reverse=True):  # a game's name may have dashes, too
+        game = GAMES[stem]
+        if name == stem:
+            return game, next(iter(game.configurations))
+        configuration = name.removeprefix(f"{stem}-")
+        if configuration != name and configuration in game.configurations:
             return game, configuration
     raise ValueError(f"no game is called {name!r}; there are {', '.join(game_names())}")
 
@@ -46,7 +47,6 @@ __all__ = [
     "DEFAULT_GAME",
     "GAMES",
     "Abstraction",
-    "Clamps",
     "Game",
     "JsonDict",
     "Rules",

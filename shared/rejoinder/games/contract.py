@@ -1,12 +1,21 @@
 """The game contract: what a solver, an evaluator or a table may ask of any game.
 
-A game is a NumPy record dtype for its state plus one compiled function for each stub below. The
-stubs dispatch on the dtype of the state while numba compiles, so a solver is written once and
-turns into direct calls for every game.
+A game is a NumPy record dtype for its state plus one compiled function for each stub below, chosen
+by the dtype of the state (see `stubs`).
 
 Everything a player does is an *action* of the abstraction in use; `resolve` turns it into a
 concrete move of the rules, `apply` plays that move. Abstraction 0 (`CONCRETE`) is no abstraction:
 its actions are the concrete moves and its infoset key tells everything that the player sees now.
+What is passed as `abstraction` is `Abstraction.argument`: its number, or whatever a game needs
+besides (data, scratch memory); callers do not look inside.
+
+Sets of actions are masks (see `kernel.masks`). A game may have more concrete moves than its masks
+hold: then `legal_moves` tells them, and nobody asks `legal_actions` for the concrete ones.
+
+An action may be an *option*: a way of playing until the next decision. `begin_option` notes the
+choice in the state and `pending_move` tells what it makes of the plies in between, which are no
+decisions: no infoset, no entry, no regret. All who play go through `play_action` and `settle`, or
+ask `pending_move` themselves. Nothing is pending under CONCRETE.
 
 All chance is explicit: a state either waits for a player, or for chance, or is over. `apply` is
 deterministic and takes chance outcomes too, so a tree can be enumerated and a log replayed.
@@ -14,34 +23,20 @@ deterministic and takes chance outcomes too, so a tree can be enumerated and a l
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable
 from typing import Any
 
-import numba
 import numpy as np
-from numba.core import types
-from numba.extending import overload
 
-from rejoinder.kernel.identity import Resolve, identity
-from rejoinder.kernel.jit import lowest_bit, popcount, resolve_stubs_by, rule
+from rejoinder.games.stubs import Stubs, kernel_identity
+from rejoinder.kernel.jit import rule
+from rejoinder.kernel.masks import count, first, has, rest
 from rejoinder.kernel.rng import below
 
 CHANCE = -1  # current_player: a random event is due
 OVER = -2  # current_player: the game has ended
-CONCRETE = 0  # the abstraction that abstracts nothing
+CONCRETE = 0  # the number of the abstraction that abstracts nothing
 HIDDEN = -1  # observed: the player learns only that something happened
-
-_implementations: dict[Any, dict[str, Callable[..., Any]]] = {}
-
-
-def implement(dtype: np.dtype[Any], **functions: Callable[..., Any]) -> None:
-    """Register a game's compiled functions for its state dtype; called once by each game."""
-    unknown = set(functions) - set(_STUBS)
-    missing = {name for name, default in _STUBS.items() if default is None} - set(functions)
-    if unknown or missing:
-        raise TypeError(f"game contract: unknown {sorted(unknown)}, missing {sorted(missing)}")
-    _implementations[numba.from_dtype(dtype)] = functions
+DECIDE = -1  # pending_move: nothing is pending, so the player to move has a decision to take
 
 
 def start(state: Any, first_player: Any) -> None:
@@ -57,7 +52,11 @@ def utility(state: Any, player: Any) -> Any:
 
 
 def legal_actions(state: Any, abstraction: Any) -> Any:
-    """Bit mask (uint64) of the acting player's actions; never empty before the end."""
+    """Mask of the acting player's actions; never empty before the end."""
+
+
+def legal_moves(state: Any, concrete: Any, out: Any) -> None:
+    """Write, for every concrete move, whether it is legal; `concrete` is CONCRETE's argument."""
 
 
 def resolve(state: Any, abstraction: Any, action: Any) -> Any:
@@ -81,7 +80,7 @@ def chance_outcomes(state: Any, probabilities: Any) -> Any:
 
 
 def shuffle_hidden(state: Any, player: Any, rng: Any) -> None:
-    """Replace what `player` cannot see by a random draw consistent with what he sees now."""
+    """Replace what `player` cannot see by a random draw consistent with what they see now."""
 
 
 def sample_outcome(state: Any, rng: Any) -> Any:
@@ -92,132 +91,141 @@ def resolve_chance(state: Any, rng: Any) -> Any:
     """Sample all chance that is due, by `sample_outcome`; returns the probability of the sample."""
 
 
-def baseline(state: Any, abstraction: Any, weights: Any) -> None:
-    """The game's hand-made opponent: weights of the legal actions (need not sum to one)."""
+def begin_option(state: Any, abstraction: Any, action: Any) -> None:
+    """Note in the state that the acting player has chosen `action`; its first move comes next."""
 
 
-def demand(state: Any) -> Any:
-    """What the acting player is asked for in a response phase (its size); 0 outside one."""
+def pending_move(state: Any, abstraction: Any) -> Any:
+    """The concrete move that the acting player's option makes now, or DECIDE.
 
-
-def payment(state: Any, move: Any) -> Any:
-    """What a move of a response phase, about to be applied, counts in units of the demand."""
-
-
-def hand_refusal(state: Any, player: Any, rng: Any) -> Any:
-    """Exchange a random card of a hand without a refusal for one of the deck's refusals.
-
-    A refusal is a card that ends a response phase at once. Returns whether it could be done; if
-    not, nothing has changed.
+    DECIDE, too, where chance is due and at the end.
     """
 
 
-def blank_refusals(state: Any, player: Any) -> None:
-    """Turn the refusals in a hand into cards that count as cards and do nothing."""
+def baseline(state: Any, abstraction: Any, number: Any, weights: Any) -> None:
+    """A hand-made opponent by number: weights of the legal actions (need not sum to one)."""
 
 
 @rule
-def _uniform_weights(state: Any, abstraction: Any, weights: Any) -> None:
-    """Default `baseline`: no preference."""
-    legal = legal_actions(state, abstraction)
-    for a in range(len(weights)):
-        weights[a] = np.float64((legal >> np.uint64(a)) & np.uint64(1))
+def play_action(state: Any, abstraction: Any, action: Any) -> None:
+    """Play a legal action of a player who has a decision; chance and an option go on after it."""
+    move = resolve(state, abstraction, action)
+    begin_option(state, abstraction, action)
+    apply(state, move)
 
 
 @rule
-def _no_demand(state: Any) -> Any:
-    """Default `demand`: the game has no response phases."""
-    return np.int64(0)
+def settle(state: Any, abstraction: Any, rng: Any) -> Any:
+    """Go on to the next decision, or to the end: sample chance, play what is pending.
 
-
-@rule
-def _no_payment(state: Any, move: Any) -> Any:
-    """Default `payment`."""
-    return np.int64(0)
-
-
-@rule
-def _no_refusal(state: Any, player: Any, rng: Any) -> Any:
-    """Default `hand_refusal`: the game has no such cards."""
-    return False
-
-
-@rule
-def _nothing_to_blank(state: Any, player: Any) -> None:
-    """Default `blank_refusals`."""
+    Returns the probability of the sample.
+    """
+    reach = resolve_chance(state, rng)
+    move = pending_move(state, abstraction)
+    while move != DECIDE:
+        apply(state, move)
+        reach *= resolve_chance(state, rng)
+        move = pending_move(state, abstraction)
+    return reach
 
 
 @rule
 def nth_action(legal: Any, n: Any) -> Any:
     """The n-th (from 0) action of a mask."""
+    left = legal
     for _ in range(n):
-        legal &= legal - np.uint64(1)
-    return lowest_bit(legal)
+        left = rest(left)
+    return first(left)
 
 
 @rule
 def random_action(legal: Any, rng: Any) -> Any:
     """A uniformly random action of a mask."""
-    return nth_action(legal, below(rng, popcount(legal)))
+    return nth_action(legal, below(rng, count(legal)))
 
 
-_STUBS: dict[str, Callable[..., Any] | None] = {
-    "start": None,
-    "current_player": None,
-    "utility": None,
-    "legal_actions": None,
-    "resolve": None,
-    "apply": None,
-    "infoset_key": None,
-    "observed": None,
-    "chance_outcomes": None,
-    "shuffle_hidden": None,
-    "sample_outcome": None,
-    "resolve_chance": None,
-    "baseline": _uniform_weights,
-    "demand": _no_demand,
-    "payment": _no_payment,
-    "hand_refusal": _no_refusal,
-    "blank_refusals": _nothing_to_blank,
-}
+@rule
+def even_weights(legal: Any, weights: Any) -> None:
+    """1 for every action of a mask, 0 for the others."""
+    for a in range(len(weights)):
+        weights[a] = np.float64(has(legal, a))
 
 
-def kernel_identity(dtype: np.dtype[Any], functions: Iterable[Callable[..., Any]]) -> str:
-    """The version of kernels for a game: a hash of the sources that are compiled for them."""
-    states = numba.from_dtype(dtype)[::1]
-    return identity(functions, _resolver([states]), more=f"{dtype.descr} {dtype.itemsize}")
+@rule
+def _moves_of_mask(state: Any, concrete: Any, out: Any) -> None:
+    """Default `legal_moves`: masks hold all concrete moves."""
+    legal = legal_actions(state, concrete)
+    for move in range(len(out)):
+        out[move] = has(legal, move)
 
 
-def _resolver(arguments: Iterable[Any]) -> Resolve:
-    """Maps stubs to the functions of the game whose states are among the arguments' types."""
-    records = [getattr(argument, "dtype", argument) for argument in arguments]
-    games = [_implementations[record] for record in records if record in _implementations]
-
-    def resolve(function: Any) -> Any:
-        name = getattr(function, "__name__", None)
-        if not games or name not in _STUBS or function is not globals()[name]:
-            return function
-        return games[0].get(name, _STUBS[name])
-
-    return resolve
+@rule
+def _no_option(state: Any, abstraction: Any, action: Any) -> None:
+    """Default `begin_option`: an action is one move."""
 
 
-resolve_stubs_by(_resolver)
+@rule
+def _nothing_pending(state: Any, abstraction: Any) -> Any:
+    """Default `pending_move`."""
+    return DECIDE
 
 
-def _implementation(state: Any, name: str) -> Callable[..., Any] | None:
-    functions = _implementations.get(state) if isinstance(state, types.Record) else None
-    return functions.get(name, _STUBS[name]) if functions else None
+@rule
+def _no_preference(state: Any, abstraction: Any, number: Any, weights: Any) -> None:
+    """Default `baseline`."""
+    even_weights(legal_actions(state, abstraction), weights)
 
 
-def _dispatch(stub: Callable[..., Any]) -> None:
-    @functools.wraps(stub)  # numba compares the signatures of stub, overload and implementation
-    def choose(state: Any, *rest: Any) -> Any:
-        chosen = _implementation(state, stub.__name__)
-        return getattr(chosen, "py_func", None)
+_CONTRACT = Stubs(
+    "game contract",
+    {
+        start: None,
+        current_player: None,
+        utility: None,
+        legal_actions: None,
+        legal_moves: _moves_of_mask,
+        resolve: None,
+        apply: None,
+        infoset_key: None,
+        observed: None,
+        chance_outcomes: None,
+        shuffle_hidden: None,
+        sample_outcome: None,
+        resolve_chance: None,
+        begin_option: _no_option,
+        pending_move: _nothing_pending,
+        baseline: _no_preference,
+    },
+)
+implement = _CONTRACT.implement
 
-    overload(stub)(choose)
-
-
-for _name in _STUBS:
-    _dispatch(globals()[_name])
+__all__ = [
+    "CHANCE",
+    "CONCRETE",
+    "DECIDE",
+    "HIDDEN",
+    "OVER",
+    "apply",
+    "baseline",
+    "begin_option",
+    "chance_outcomes",
+    "current_player",
+    "even_weights",
+    "implement",
+    "infoset_key",
+    "kernel_identity",
+    "legal_actions",
+    "legal_moves",
+    "nth_action",
+    "observed",
+    "pending_move",
+    "play_action",
+    "random_action",
+    "resolve",
+    "resolve_chance",
+    "sample_outcome",
+    "settle",
+    "shuffle_hidden",
+    "start",
+    "utility",
+]

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from rejoinder.games import contract
+from rejoinder.games.base import Abstraction, Game
 from rejoinder.kernel.jit import copy_record, kernel
+from rejoinder.kernel.masks import actions_in
 
 
 @kernel
@@ -31,6 +33,11 @@ def utilities(states: Any, out: Any) -> None:
 @kernel
 def legal_actions(states: Any, abstraction: Any) -> Any:
     return contract.legal_actions(states[0], abstraction)
+
+
+@kernel
+def legal_moves(states: Any, concrete: Any, out: Any) -> None:
+    contract.legal_moves(states[0], concrete, out)
 
 
 @kernel
@@ -74,8 +81,18 @@ def shuffle_hidden(states: Any, player: Any, rng: Any) -> None:
 
 
 @kernel
-def baseline(states: Any, abstraction: Any, weights: Any) -> None:
-    contract.baseline(states[0], abstraction, weights)
+def begin_option(states: Any, abstraction: Any, action: Any) -> None:
+    contract.begin_option(states[0], abstraction, action)
+
+
+@kernel
+def pending_move(states: Any, abstraction: Any) -> Any:
+    return np.int64(contract.pending_move(states[0], abstraction))
+
+
+@kernel
+def baseline(states: Any, abstraction: Any, number: Any, weights: Any) -> None:
+    contract.baseline(states[0], abstraction, number, weights)
 
 
 _ENGINE = (start, current_player, utilities, legal_actions, resolve, apply, observed)
@@ -87,6 +104,15 @@ def engine_version(dtype: np.dtype[Any]) -> str:
     return contract.kernel_identity(dtype, _ENGINE)
 
 
-def bits(mask: int) -> list[int]:
+def legal_numbers(game: Game, states: Any, abstraction: Abstraction | None = None) -> list[int]:
+    """The legal actions of an abstraction, or the legal concrete moves, of the player to move."""
+    if abstraction is not None and abstraction is not game.concrete:
+        return bits(legal_actions(states, abstraction.argument()))
+    legal = np.zeros(len(game.moves), np.bool_)
+    legal_moves(states, game.concrete.argument(), legal)
+    return [int(move) for move in np.flatnonzero(legal)]
+
+
+def bits(mask: Any) -> list[int]:
     """The action numbers of a mask."""
-    return [a for a in range(64) if int(mask) >> a & 1]
+    return actions_in(mask)

@@ -22,10 +22,8 @@ from pydantic import BaseModel, ConfigDict
 
 from rejoinder.games import GAMES, find_game, queries
 from rejoinder.games.base import Abstraction, Game, JsonDict, Rules, States
-from rejoinder.games.contract import CHANCE, CONCRETE, HIDDEN, OVER
+from rejoinder.games.contract import CHANCE, DECIDE, HIDDEN, OVER
 from rejoinder.kernel import rng
-
-_MAX_OUTCOMES = 64
 
 
 class IllegalMove(ValueError):
@@ -137,30 +135,29 @@ class Session:
         """The one seat that has won most, None before the end and for a draw."""
         won = self.utilities or (0.0,)
         best = max(won)
-        return won.index(best) if best > 0.0 and won.count(best) == 1 else None
+        return won.index(best) if self.over and won.count(best) == 1 else None
 
     def legal(self) -> list[Move]:
         """The concrete moves of the player to move, by number; none after the end."""
         return [
             Move(number, self.game.moves[number], self._meanings(number))
-            for number in self._legal_numbers(CONCRETE)
+            for number in self._legal_numbers(self.game.concrete)
         ]
 
     def legal_abstract(self, abstraction: str) -> list[AbstractAction]:
         """The actions of an abstraction, by number; none after the end."""
         chosen = self.game.abstraction(abstraction)
-        return [self._abstract(chosen, number) for number in self._legal_numbers(chosen.number)]
+        return [self._abstract(chosen, number) for number in self._legal_numbers(chosen)]
 
     def apply(self, move: str | int) -> None:
         """Play a concrete move, by name or number, and the chance that follows."""
-        number = self._legal_number(move, self.game.abstractions[CONCRETE])
-        self._commit(number)
+        number = self._legal_number(move, self.game.concrete)
+        self._commit(self.game.concrete, number)
 
     def apply_abstract(self, action: str | int, abstraction: str) -> None:
-        """Play the concrete move that an abstract action stands for."""
+        """Play an abstract action, to the next decision under that abstraction."""
         chosen = self.game.abstraction(abstraction)
-        number = self._legal_number(action, chosen)
-        self._commit(self._abstract(chosen, number).move)
+        self._commit(chosen, self._legal_number(action, chosen))
 
     def view(self, player: int) -> BaseModel:
         """What `player` sees now."""
@@ -228,8 +225,8 @@ class Session:
             raise ValueError(f"state: it waits for {seat}, which is no seat of {game.name}")
         return session
 
-    def _legal_numbers(self, abstraction: int) -> list[int]:
-        return [] if self.over else queries.bits(queries.legal_actions(self.states, abstraction))
+    def _legal_numbers(self, abstraction: Abstraction) -> list[int]:
+        return [] if self.over else queries.legal_numbers(self.game, self.states, abstraction)
 
     def _meanings(self, move: int) -> dict[str, str]:
         return {
@@ -239,14 +236,14 @@ class Session:
         }
 
     def _abstract(self, abstraction: Abstraction, number: int) -> AbstractAction:
-        move = int(queries.resolve(self.states, abstraction.number, number))
+        move = int(queries.resolve(self.states, abstraction.argument(), number))
         return AbstractAction(number, abstraction.actions[number], move, self.game.moves[move])
 
     def _legal_number(self, tried: str | int, abstraction: Abstraction) -> int:
         seat = self.to_move
         if seat is None:
             raise IllegalMove(f"{tried!r} was tried, but the game is over")
-        legal = {abstraction.actions[n]: n for n in self._legal_numbers(abstraction.number)}
+        legal = {abstraction.actions[n]: n for n in self._legal_numbers(abstraction)}
         number = legal.get(tried) if isinstance(tried, str) else tried
         if number is None or number not in legal.values():
             known = tried in abstraction.actions or number in range(len(abstraction.actions))
@@ -255,11 +252,16 @@ class Session:
             raise IllegalMove(f"seat {seat} tried {tried!r}, which is {why}; legal: {choices}")
         return number
 
-    def _commit(self, move: int) -> None:
-        """Play a legal move and its chance, or nothing at all."""
-        after = self.copy()
-        after._apply(move)
-        after._resolve_chance()
+    def _commit(self, abstraction: Abstraction, action: int) -> None:
+        """Play a legal action and what follows from it without a decision, or nothing at all."""
+        after, argument = self.copy(), abstraction.argument()
+        move = self._abstract(abstraction, action).move
+        if abstraction.options:
+            queries.begin_option(after.states, argument, action)
+        while move != DECIDE:
+            after._apply(move)
+            after._resolve_chance()
+            move = int(queries.pending_move(after.states, argument))
         self.__dict__.update(after.__dict__)
 
     def _resolve_chance(self) -> None:
@@ -272,7 +274,7 @@ class Session:
             self._apply(outcome)
 
     def _check_possible(self, outcome: int) -> None:
-        probabilities = np.zeros(_MAX_OUTCOMES)
+        probabilities = np.zeros(len(self.game.outcomes))
         queries.chance_outcomes(self.states, probabilities)
         if probabilities[outcome] == 0.0:
             names = self.game.outcomes

@@ -20,13 +20,12 @@ import pyspiel
 
 from rejoinder.games import GAMES, queries
 from rejoinder.games.base import Game, Rules
-from rejoinder.games.contract import CHANCE, CONCRETE, HIDDEN, OVER
+from rejoinder.games.contract import CHANCE, HIDDEN, OVER
 from rejoinder.interop.observations import Observer
 from rejoinder.run.config import make_config
 
 CHANCE_DECIDES = -1  # for first_player
 
-_MOST_OUTCOMES = 64
 _BEGINS = -2  # the actor of the event that tells who begins
 
 
@@ -120,13 +119,13 @@ class SpielState(pyspiel.State):  # type: ignore[misc, unused-ignore]
         return pyspiel.PlayerId.CHANCE if self._mover == CHANCE else self._mover
 
     def _legal_actions(self, player: int) -> list[int]:  # noqa: ARG002 (only the mover is asked)
-        return queries.bits(queries.legal_actions(self.states, CONCRETE))
+        return queries.legal_numbers(self.setting.game, self.states)
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         if not self._begun:
             starts = self.setting.game.starts
             return [(seat, 1 / starts) for seat in range(starts)]
-        odds = np.zeros(_MOST_OUTCOMES)
+        odds = np.zeros(len(self.setting.game.outcomes))
         queries.chance_outcomes(self.states, odds)
         return [(int(outcome), float(odds[outcome])) for outcome in np.flatnonzero(odds)]
 

@@ -55,6 +55,8 @@ class _Walk:
         self.found[name] = ast.unparse(node)
         for path in _names_in(node):
             self._visit_name(function, path)
+        for choice in getattr(function, "choices", ()):  # by the types of its arguments
+            self.visit(choice)
 
     def _visit_name(self, function: Any, path: tuple[str, ...]) -> None:
         if path[0] in function.__code__.co_varnames or path[0] not in function.__globals__:
@@ -67,13 +69,20 @@ class _Walk:
         if isinstance(value, types.ModuleType):
             return  # np, math: their versions count, not their code
         if _is_function(value):
-            self.visit(value)
+            if not _is_toolchain(value):
+                self.visit(value)
         else:
             self.found[f"{function.__module__}.{'.'.join(path)} ="] = _constant(value, path)
 
 
 def _is_ours(module: str) -> bool:
     return module.partition(".")[0] == _PACKAGE
+
+
+def _is_toolchain(value: Any) -> bool:
+    """Whether a function is numba's own or the like: their versions count, not their code."""
+    module = str(getattr(_python_function(value), "__module__", None))
+    return module.partition(".")[0] in ("numba", "llvmlite", "numpy")
 
 
 def _is_function(value: Any) -> bool:

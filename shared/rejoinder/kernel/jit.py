@@ -57,7 +57,7 @@ if not _CACHED:
     )
 
 _TURNS = Turns(CACHE_DIR / "turns")
-_RULE: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True}
+RULE_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True}
 
 # Read by numba when a function is decorated, so it must be set before the first `kernel`.
 numba.config.CACHE_DIR = str(CACHE_DIR)  # type: ignore[attr-defined]
@@ -69,12 +69,12 @@ def rule(function: F) -> F:
     A rule allocates nothing, so it is compiled without reference counting (`_nrt`): counting the
     arrays that pass through small functions would slow every solver down.
     """
-    return cast(F, numba.njit(**_RULE)(function))
+    return cast(F, numba.njit(**RULE_OPTIONS)(function))
 
 
 def hot(function: F) -> F:
     """A rule so small and so often called that it is copied into its callers."""
-    return cast(F, numba.njit(inline="always", **_RULE)(function))
+    return cast(F, numba.njit(inline="always", **RULE_OPTIONS)(function))
 
 
 def plain(function: F) -> F:

@@ -12,15 +12,24 @@ from typing import Any
 import numpy as np
 
 from rejoinder.games.base import Abstraction, Game, States
-from rejoinder.games.contract import baseline, legal_actions, resolve
-from rejoinder.kernel.jit import kernel, lowest_bit, rule
+from rejoinder.games.contract import (
+    DECIDE,
+    baseline,
+    begin_option,
+    even_weights,
+    legal_actions,
+    pending_move,
+    resolve,
+)
+from rejoinder.kernel.jit import kernel, rule
+from rejoinder.kernel.masks import first
 from rejoinder.kernel.rng import uniform
 from rejoinder.methods.policies import AVERAGE, policy_dtype
 from rejoinder.methods.tabular.policy import Book, draw, read_book
 from rejoinder.methods.tabular.table import Table, new_table
 
-# How an agent chooses.
-RANDOM, BASELINE, SAMPLE, ARGMAX = 0, 1, 2, 3
+# How an agent chooses; BASELINE + n is hand-made opponent n of the game.
+RANDOM, SAMPLE, ARGMAX, BASELINE = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -35,14 +44,26 @@ class Agent:
     def probabilities(self, states: States) -> np.ndarray[Any, np.dtype[np.float64]]:
         """What it would do now, by action of its abstraction."""
         out = np.zeros(len(self.abstraction.actions))
-        _fill(states, self.kind, self.book, out)
+        _fill(states, self.kind, self._own_book(), out)
         return out
 
     def choose(self, states: States, rng: Any) -> int:
-        """The concrete move that it makes, with randomness from `rng`."""
+        """The concrete move that it makes, with randomness from `rng`.
+
+        An option that it begins is noted in the state.
+        """
         weights = np.zeros(len(self.abstraction.actions))
-        move: int = _choose(states, self.kind, self.book, weights, rng)
+        move: int = _choose(states, self.kind, self._own_book(), weights, rng)
         return move
+
+    def _own_book(self) -> Book:
+        """The book with scratch memory of its own: threads may ask one agent at the same time."""
+        if self.abstraction.make_argument is None:
+            return self.book
+        argument, shared = self.abstraction.argument(), self.book.abstraction
+        if self.book.fallback_abstraction is shared:
+            return self.book._replace(abstraction=argument, fallback_abstraction=argument)
+        return self.book._replace(abstraction=argument)
 
 
 def random_agent(game: Game) -> Agent:
@@ -50,19 +71,21 @@ def random_agent(game: Game) -> Agent:
     return _without_policy(game, "random", RANDOM)
 
 
-def baseline_agent(game: Game) -> Agent:
-    """The game's hand-made opponent (Monopoly Deal: risk-aware)."""
-    if game.baseline is None:
+def baseline_agent(game: Game, name: str | None = None) -> Agent:
+    """One of the game's hand-made opponents, the first without a name."""
+    if not game.baselines:
         raise ValueError(f"{game.name} has no hand-made opponent")
-    return _without_policy(game, game.baseline, BASELINE)
+    name = name or game.baselines[0]
+    if name not in game.baselines:
+        known = ", ".join(game.baselines)
+        raise ValueError(f"{game.name} has no hand-made opponent {name!r}; it has {known}")
+    return _without_policy(game, name, BASELINE + game.baselines.index(name))
 
 
 def opponents(game: Game) -> dict[str, Agent]:
     """The agents that need no training, by name."""
-    found = {"random": random_agent(game)}
-    if game.baseline is not None:
-        found[game.baseline] = baseline_agent(game)
-    return found
+    baselines = {name: baseline_agent(game, name) for name in game.baselines}
+    return {"random": random_agent(game), **baselines}
 
 
 def trained_agent(
@@ -83,42 +106,49 @@ def trained_agent(
             f"{name}: a fallback needs the same actions, and those of {abstraction.name} and "
             f"{fallback.abstraction.name} differ"
         )
-    other = (
-        fallback.book if fallback else Book(policy, abstraction.number, policy, abstraction.number)
-    )
-    book = Book(policy, abstraction.number, other.policy, other.abstraction)
+    argument = abstraction.argument()
+    other = fallback.book if fallback else Book(policy, argument, policy, argument)
+    book = Book(policy, argument, other.policy, other.abstraction)
     return Agent(name, ARGMAX if argmax else SAMPLE, abstraction, book)
 
 
 def _without_policy(game: Game, name: str, kind: int) -> Agent:
     abstraction = game.default_abstraction
     nothing = new_table(policy_dtype(len(abstraction.actions)), 1)
-    book = Book(nothing, abstraction.number, nothing, abstraction.number)
+    argument = abstraction.argument()
+    book = Book(nothing, argument, nothing, argument)
     return Agent(name, kind, abstraction, book)
 
 
 @rule
 def choose(state: Any, kind: Any, book: Any, weights: Any, rng: Any) -> Any:
-    """The concrete move of an agent; `weights` is scratch with one place per action."""
+    """The concrete move of an agent; `weights` is scratch with one place per action.
+
+    An option that it begins is noted in the state.
+    """
+    pending = pending_move(state, book.abstraction)
+    if pending != DECIDE:
+        return np.int64(pending)
     fill(state, kind, book, weights)
     total = 0.0
     for a in range(len(weights)):
         total += weights[a]
     action = draw(weights, legal_actions(state, book.abstraction), uniform(rng) * total)
-    return resolve(state, book.abstraction, action)
+    move = np.int64(resolve(state, book.abstraction, action))
+    begin_option(state, book.abstraction, action)
+    return move
 
 
 @rule
 def fill(state: Any, kind: Any, book: Any, weights: Any) -> None:
     """Write an agent's weight of every action."""
     legal = legal_actions(state, book.abstraction)
-    if kind == BASELINE:
-        baseline(state, book.abstraction, weights)
+    if kind >= BASELINE:
+        baseline(state, book.abstraction, kind - BASELINE, weights)
     elif kind == RANDOM:
-        for a in range(len(weights)):
-            weights[a] = np.float64((legal >> np.uint64(a)) & np.uint64(1))
+        even_weights(legal, weights)
     elif read_book(state, book, AVERAGE, legal, weights) and kind == ARGMAX:
-        best = lowest_bit(legal)
+        best = first(legal)
         for a in range(len(weights)):
             if weights[a] > weights[best]:
                 best = a

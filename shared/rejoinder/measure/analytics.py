@@ -12,8 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from rejoinder.games.base import RESPONSE_NAMES, Abstraction, Game, Rules
-from rejoinder.games.contract import CONCRETE
+from rejoinder.games.base import Abstraction, Game, Rules
+from rejoinder.games.responses import RESPONSE_NAMES, Responses, response_actions
+from rejoinder.kernel.masks import mask_table
 from rejoinder.measure.agents import Agent
 from rejoinder.measure.estimates import Estimate, around, mean, ratio, share
 from rejoinder.measure.exploit import policy_exploitability, response_infosets
@@ -188,7 +189,7 @@ def analyse(
         opponent=opponent.name if opponent else "itself",
         games=games,
         seed=seed,
-        roles=role_figures(rows, agent.abstraction, played),
+        roles=role_figures(rows, game, agent.abstraction, played),
         charges=_charges(played, itself=opponent is None),
         refusal=refusal_value(won) if _has_refusals(won) else None,
         exploitability=exploited,
@@ -203,13 +204,17 @@ def steps(games: int, attack_games: int | None, samples: int) -> int:
 
 def check_has_responses(game: Game) -> None:
     """Refuse a game that there is nothing to tell of."""
-    if game.responses is None:
+    if game.capability(Responses) is None:
         raise ValueError(f"{game.name}: this game has no response phases")
 
 
-def role_figures(rows: Any, abstraction: Abstraction, played: Watched) -> dict[Role, RoleFigures]:
+def role_figures(
+    rows: Any, game: Game, abstraction: Abstraction, played: Watched
+) -> dict[Role, RoleFigures]:
     """Regret, entropy and value, split by who decides: the initiator or the responder."""
-    is_response = rows["legal"] & ~np.uint64(abstraction.responses) == 0
+    mask = response_actions(game, abstraction)
+    main = [a for a in range(len(abstraction.actions)) if not mask >> a & 1]
+    is_response = ~_legal(rows)[:, main].any(axis=1)
     reach = float(rows["reach"].sum())
     return {
         "initiator": _role(rows[~is_response], reach, played, ROLES.index("initiator")),
@@ -251,8 +256,7 @@ def _role(rows: Any, reach: float, played: Watched, role: int) -> RoleFigures:
 
 
 def _legal(rows: Any) -> Any:
-    actions = np.arange(rows["regret"].shape[1], dtype=np.uint64)
-    return (rows["legal"][:, None] >> actions) & np.uint64(1) == 1
+    return mask_table(rows["legal"], rows["regret"].shape[1])
 
 
 def _weighted(values: Any, weights: Any) -> float | None:
@@ -395,7 +399,7 @@ def response_exploitability(
             for where in (responses, ~responses, None)
         ]
         return _exploitability("exact", exact)
-    answers = game.abstractions[CONCRETE].responses
+    answers = response_actions(game, game.concrete)
     bounds = []
     for k, where in enumerate((answers, ANYWHERE & ~answers, ANYWHERE)):
         found = thinking_bound(

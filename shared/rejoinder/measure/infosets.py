@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from rejoinder.games import queries
 from rejoinder.games.base import Abstraction, States
+from rejoinder.kernel.masks import mask_of
 from rejoinder.methods.base import Rows
 from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.run.checkpoints import Checkpoint, digest
@@ -60,11 +61,13 @@ class Policy:
     def infoset_at(self, states: States) -> Infoset:
         """That of the player to move; one never met has no visits, and all actions are alike."""
         row = self.row_at(states)
-        return self.unknown_infoset(states) if row is None else self.infoset(row)
+        if row is None:
+            return self.unknown_infoset(states)
+        return _told(self.abstraction, self._rows[row], self.games, states)
 
     def row_at(self, states: States) -> int | None:
         """The row of the infoset of the player to move, if the policy knows it."""
-        key = np.uint64(queries.infoset_key(states, self.abstraction.number))
+        key = np.uint64(queries.infoset_key(states, self.abstraction.argument()))
         place = int(np.searchsorted(self._sorted_keys, key))
         if place == len(self._sorted_keys) or self._sorted_keys[place] != key:
             return None
@@ -73,21 +76,25 @@ class Policy:
     def unknown_infoset(self, states: States) -> Infoset:
         """That of the player to move, never met: nothing is known, so everything is alike."""
         row = np.zeros(1, self._rows.dtype)[0]
-        row["key"] = queries.infoset_key(states, self.abstraction.number)
-        row["legal"] = queries.legal_actions(states, self.abstraction.number)
-        legal = queries.bits(row["legal"])
+        argument = self.abstraction.argument()
+        row["key"] = queries.infoset_key(states, argument)
+        legal = queries.bits(queries.legal_actions(states, argument))
+        row["legal"] = mask_of(legal, len(self.abstraction.actions))
         row["policy"][:, legal] = 1 / len(legal)
-        return _told(self.abstraction, row, self.games)
+        return _told(self.abstraction, row, self.games, states)
 
 
-def _told(abstraction: Abstraction, row: Any, games: int) -> Infoset:
-    """A row of the learner's table after so many games, in words."""
+def _told(abstraction: Abstraction, row: Any, games: int, states: States | None = None) -> Infoset:
+    """A row of the learner's table after so many games, in words; of these states if given."""
     key = int(row["key"])
+    described = abstraction.description(key)
+    if states is not None:
+        described = abstraction.description_at(states, key)
     means = row["regret"] / np.where(row["count"] > 0, row["count"], 1.0)
     return Infoset(
         identifier=abstraction.identifier(key),
         key=f"{key:016x}",
-        description=abstraction.describe(key),
+        description=described,
         visits=int(row["updates"]),
         reach=float(row["reach"]),
         actions=[

@@ -16,6 +16,7 @@ import numpy as np
 from rejoinder.games import GAMES
 from rejoinder.games.base import Abstraction
 from rejoinder.games.contract import kernel_identity
+from rejoinder.kernel.masks import mask_table
 from rejoinder.measure.agents import opponents, trained_agent
 from rejoinder.measure.exploit import policy_exploitability
 from rejoinder.measure.match import MATCH_KERNELS, MatchResult, play_match
@@ -41,8 +42,8 @@ def table_statistics(rows: Any, abstraction: Abstraction) -> dict[str, Any]:
 
 def exact_exploitability(config: RunConfig, policy_rows: Any) -> float | None:
     """In the real game, where that is small enough to be enumerated."""
-    if not config.load_game().is_enumerable(config.rules):
-        return None
+    if not config.load_game().is_enumerable(config.rules) or config.load_abstraction().options:
+        return None  # a policy of options cannot be followed move by move
     tree = _tree(config.game, config.rules, config.abstraction)
     return policy_exploitability(tree, table_of(policy_rows)).exploitability
 
@@ -62,9 +63,10 @@ def _quantiles(values: Any) -> dict[str, float]:
 def _median_policy(rows: Any, actions: tuple[str, ...]) -> dict[str, float]:
     """By action, over the infosets where it is a choice; actions never met are left out."""
     medians = {}
-    choice = rows["legal"] & (rows["legal"] - np.uint64(1)) != 0
+    legal = mask_table(rows["legal"], len(actions))
+    choice = legal.sum(axis=1) > 1
     for a, name in enumerate(actions):
-        available = choice & ((rows["legal"] >> np.uint64(a)) & np.uint64(1) == 1)
+        available = choice & legal[:, a]
         if available.any():
             medians[name] = float(np.median(rows["policy"][available, AVERAGE, a]))
     return medians

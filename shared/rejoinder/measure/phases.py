@@ -24,30 +24,29 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.games.base import (
+from rejoinder.games.base import Game, Rules
+from rejoinder.games.contract import (
+    OVER,
+    apply,
+    current_player,
+    legal_moves,
+    resolve_chance,
+    start,
+    utility,
+)
+from rejoinder.games.responses import (
     GIVES_CASH,
     GIVES_PROPERTY,
     REFUSES,
     RESPONSE_NAMES,
     YIELDS,
-    Game,
-    Rules,
-)
-from rejoinder.games.contract import (
-    CONCRETE,
-    OVER,
-    apply,
+    Responses,
     blank_refusals,
-    current_player,
     demand,
     hand_refusal,
-    legal_actions,
     payment,
-    resolve_chance,
-    start,
-    utility,
 )
-from rejoinder.kernel.jit import copy_record, kernel, lowest_bit, rule
+from rejoinder.kernel.jit import copy_record, kernel, rule
 from rejoinder.kernel.rng import CHOICES, DEALS, REDEALS, STREAM, open_stream
 from rejoinder.measure.agents import Agent, choose
 from rejoinder.measure.search import check_goes_by_policy
@@ -126,6 +125,7 @@ def watch(
             high,
             game.starts,
             responses.kind,
+            (game.concrete.argument(), np.zeros(len(game.moves), np.bool_)),
             record,
             decisions,
             choices,
@@ -170,12 +170,13 @@ def play_refusals(
     return won
 
 
-def _responses(game: Game) -> Any:
-    if game.responses is None:
+def _responses(game: Game) -> Responses:
+    responses = game.capability(Responses)
+    if responses is None:
         raise ValueError(f"{game.name}: this game has no response phases")
     if game.players != 2:
         raise ValueError(f"response phases are counted for two players, not {game.players}")
-    return game.responses
+    return responses
 
 
 def _scratch(game: Game, agent: Agent, opponent: Agent) -> tuple[Any, Any, Any, Any]:
@@ -201,6 +202,7 @@ def _watch_games(
     high: Any,
     beginners: Any,  # seats that begin in turn
     kinds: Any,  # by move: what it does in a response phase
+    moves: Any,  # (the concrete abstraction's argument, scratch by move)
     phases: Any,  # out
     decisions: Any,  # out
     choices: Any,  # out
@@ -223,7 +225,7 @@ def _watch_games(
             paid = payment(state, move)
             if due > 0:
                 later = np.int64(phases[n].cards > 0)
-                choices[phases[n].side, later, _options(state, kinds), kinds[move]] += 1
+                choices[phases[n].side, later, _options(state, kinds, moves), kinds[move]] += 1
             apply(state, move)
             if due > 0:
                 _note(phases[n], kinds[move], paid)
@@ -239,13 +241,14 @@ def _watch_games(
 
 
 @rule
-def _options(state: Any, kinds: Any) -> Any:
+def _options(state: Any, kinds: Any, moves: Any) -> Any:
     """What the responder could do, as a mask of kinds."""
     options: Any = 0
-    left = legal_actions(state, CONCRETE)
-    while left:
-        options |= 1 << kinds[lowest_bit(left)]
-        left &= left - np.uint64(1)
+    concrete, legal = moves
+    legal_moves(state, concrete, legal)
+    for move in range(len(legal)):
+        if legal[move]:
+            options |= 1 << kinds[move]
     return options
 
 

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rejoinder.games.base import Abstraction, Game, Rules
+from rejoinder.kernel.masks import words_for, words_of
 from rejoinder.kernel.rng import STREAM
 from rejoinder.measure.agents import Agent, trained_agent
 from rejoinder.measure.match import MatchResult, play_match
@@ -67,9 +68,17 @@ def thinking_bound(
 ) -> MatchResult:
     """What is won by who thinks ahead where all moves are in the mask `where`; its mean utility
     is the bound."""
+    _check_game(game)
     attacker = searching(agent, game, samples, where=where)
     template = game.template(rules)
     return play_match(game, template, attacker, agent, games=games, seed=seed, progress=progress)
+
+
+def _check_game(game: Game) -> None:
+    if game.players != 2 or not game.zero_sum:
+        raise ValueError(
+            f"{game.name}: a match bounds exploitability only in two-player zero-sum games"
+        )
 
 
 def dear(samples: int) -> int:
@@ -109,6 +118,7 @@ def best_response_bound(
     It begins as `begin_as`, or else as the agent itself. Without an abstraction it gets the game's
     richest one that has the actions of whom it begins as.
     """
+    _check_game(game)
     seed %= 2**63
     begin_as = begin_as or agent
     if abstraction is None:
@@ -119,7 +129,7 @@ def best_response_bound(
     states, streams = np.zeros(2, game.dtype), np.zeros(3, STREAM)
     entries = np.zeros(game.max_decisions(rules), entry_dtype(actions))
     touched = np.zeros(len(entries), np.int64)
-    nobody = np.uint64(0)
+    nobody = words_of(0, words_for(actions))
     responder = begin_as
     for g in range(training_games):
         if g % _BATCH == 0:
@@ -132,6 +142,7 @@ def best_response_bound(
             streams,
             seed,
             g,
+            game.players,
             game.starts,
             _ROLLOUTS,
             _EPSILON,

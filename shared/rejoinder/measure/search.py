@@ -29,25 +29,29 @@ import numpy as np
 from rejoinder.games import queries
 from rejoinder.games.base import Game, States
 from rejoinder.games.contract import (
-    CONCRETE,
+    DECIDE,
     OVER,
     apply,
+    begin_option,
     current_player,
     infoset_key,
     legal_actions,
+    legal_moves,
+    pending_move,
     resolve,
     resolve_chance,
     shuffle_hidden,
     utility,
 )
-from rejoinder.kernel.jit import copy_record, kernel, lowest_bit, popcount, rule
+from rejoinder.kernel.jit import copy_record, kernel, rule
+from rejoinder.kernel.masks import first, several
 from rejoinder.kernel.rng import CHOICES, REDEALS, STREAM, mix, next_u64, open_stream, stream
 from rejoinder.measure.agents import SAMPLE, Agent, choose, fill
 from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.policy import sample_book
 
 SAMPLES = 2_000  # a move, where nobody says otherwise: some milliseconds
-ANYWHERE = 2**64 - 1  # as the mask of moves where an agent thinks
+ANYWHERE = -1  # as the mask of moves where an agent thinks
 _TIE = 1e-6  # what the policy's liking counts for: less than any sample
 
 
@@ -80,7 +84,7 @@ class Searcher(Agent):
 
     def advise(self, states: States) -> Thought:
         """The same with randomness that is a function of what the player to move sees."""
-        key = int(queries.infoset_key(states, CONCRETE))
+        key = int(queries.infoset_key(states, self.game.concrete.argument()))
         return self.think(states, stream(key, 0, CHOICES))
 
     def probabilities(self, states: States) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -99,7 +103,9 @@ class Searcher(Agent):
         return Search(
             self.samples,
             self.steady,
-            np.uint64(self.where),
+            np.array([self.where >> move & 1 for move in range(moves)], np.bool_),
+            self.game.concrete.argument(),
+            np.zeros(moves, np.bool_),
             np.zeros(2, self.game.dtype),
             np.zeros(4, STREAM),
             np.zeros(moves),
@@ -133,7 +139,9 @@ class Search(NamedTuple):
 
     samples: Any
     steady: Any
-    where: Any
+    where: Any  # by move: it thinks where all its moves are among these
+    concrete: Any  # the concrete abstraction's argument
+    left: Any  # scratch: the moves still in question
     states: Any  # scratch, two: a deal, and a game played out from it
     streams: Any  # scratch, four: chance and choices, as they were after the deal and as they go on
     liking: Any  # scratch: the policy's probability of each move
@@ -148,8 +156,8 @@ def prepared(agent: Agent) -> Search | None:
 
 def count_moves(
     agent: Agent,
+    game: Game,
     positions: States,
-    moves: int,  # that the game has
     times: int,
     seed: int,
     progress: Callable[[int], None] | None = None,
@@ -158,11 +166,11 @@ def count_moves(
 
     Its randomness is a function of the seed and of what the player to move sees.
     """
-    counts = np.zeros((len(positions), moves), np.int64)
+    counts = np.zeros((len(positions), len(game.moves)), np.int64)
     search, weights = prepared(agent), np.zeros(len(agent.abstraction.actions))
-    rng = np.zeros(1, STREAM)
+    rng, concrete = np.zeros(1, STREAM), game.concrete.argument()
     for n in range(times):
-        _count(positions, agent.kind, agent.book, search, weights, rng, seed, n, counts)
+        _count(positions, agent.kind, agent.book, search, weights, rng, concrete, seed, n, counts)
         if progress:
             progress(n + 1)
     return counts
@@ -182,8 +190,9 @@ def think(state: Any, kind: Any, book: Any, search: Any, weights: Any, rng: Any)
 
     One number is taken from `rng`, however long it thinks, and the policy's own where it does not.
     """
-    left = legal_actions(state, CONCRETE)
-    if left & ~search.where:
+    left = search.left
+    legal_moves(state, search.concrete, left)
+    if not _all_among(left, search.where):
         return np.int64(choose(state, kind, book, weights, rng))
     seed = next_u64(rng)
     won, tried = search.won, search.tried
@@ -191,22 +200,47 @@ def think(state: Any, kind: Any, book: Any, search: Any, weights: Any, rng: Any)
         won[move] = 0.0
         tried[move] = 0
     rounds = 0
-    while (1 << rounds) < popcount(left):
+    while (1 << rounds) < _how_many(left):
         rounds += 1
     if rounds == 0:
         if not search.steady:
-            return np.int64(lowest_bit(left))
+            return _only(left)
         rounds = 1
     _like(state, kind, book, search.liking, weights)
     sample = 0
     for _ in range(rounds):
-        moves = popcount(left)
+        moves = _how_many(left)
         for _ in range(max(1, search.samples // (rounds * moves))):
-            _sample(state, kind, book, search, weights, seed, sample, left)
+            _sample(state, kind, book, search, weights, seed, sample)
             sample += 1
         for _ in range(moves // 2):
-            left &= ~(np.uint64(1) << np.uint64(_worst(left, won, search.liking)))
-    return np.int64(lowest_bit(left))
+            left[_worst(left, won, search.liking)] = False
+    return _only(left)
+
+
+@rule
+def _all_among(moves: Any, where: Any) -> Any:
+    found = True
+    for move in range(len(moves)):
+        found = found and (where[move] or not moves[move])
+    return found
+
+
+@rule
+def _how_many(moves: Any) -> Any:
+    n: Any = 0
+    for move in range(len(moves)):
+        n += np.int64(moves[move])
+    return n
+
+
+@rule
+def _only(moves: Any) -> Any:
+    """The one move that is left."""
+    for move in range(len(moves)):
+        if moves[move]:
+            return np.int64(move)
+    return np.int64(0)
 
 
 @rule
@@ -222,9 +256,9 @@ def _like(state: Any, kind: Any, book: Any, liking: Any, weights: Any) -> None:
 
 @rule
 def _sample(
-    state: Any, kind: Any, book: Any, search: Any, weights: Any, seed: Any, index: Any, moves: Any
+    state: Any, kind: Any, book: Any, search: Any, weights: Any, seed: Any, index: Any
 ) -> None:
-    """Deal what is hidden once, and play every one of the moves out from there."""
+    """Deal what is hidden once, and play every one of the moves that are left out from there."""
     player = current_player(state)
     deal, trial = search.states[0], search.states[1]
     chance, choices = search.streams[0], search.streams[1]
@@ -232,10 +266,9 @@ def _sample(
     open_stream(chance, seed, np.uint64(index), np.uint64(REDEALS))
     open_stream(choices, seed, np.uint64(index), np.uint64(CHOICES))
     shuffle_hidden(deal, player, chance)
-    left = moves
-    while left:
-        move = lowest_bit(left)
-        left &= left - np.uint64(1)
+    for move in range(len(search.left)):
+        if not search.left[move]:
+            continue
         copy_record(trial, deal)
         copy_record(search.streams[2], chance)
         copy_record(search.streams[3], choices)
@@ -249,25 +282,35 @@ def _sample(
 def _play_out(state: Any, kind: Any, book: Any, weights: Any, chance: Any, choices: Any) -> None:
     resolve_chance(state, chance)
     while current_player(state) != OVER:
-        legal = legal_actions(state, book.abstraction)
-        if not legal & (legal - np.uint64(1)):
-            move = resolve(state, book.abstraction, lowest_bit(legal))
-        elif kind == SAMPLE:
-            action = sample_book(state, book, AVERAGE, legal, choices)
-            move = resolve(state, book.abstraction, action)
-        else:
-            move = choose(state, kind, book, weights, choices)
-        apply(state, move)
+        apply(state, _policy_move(state, kind, book, weights, choices))
         resolve_chance(state, chance)
+
+
+@rule
+def _policy_move(state: Any, kind: Any, book: Any, weights: Any, choices: Any) -> Any:
+    """As `choose`, but quicker where there is nothing to choose or a policy to sample."""
+    pending = pending_move(state, book.abstraction)
+    if pending != DECIDE:
+        return np.int64(pending)
+    legal = legal_actions(state, book.abstraction)
+    if not several(legal):
+        action = first(legal)
+    elif kind == SAMPLE:
+        action = sample_book(state, book, AVERAGE, legal, choices)
+    else:
+        return np.int64(choose(state, kind, book, weights, choices))
+    move = np.int64(resolve(state, book.abstraction, action))
+    begin_option(state, book.abstraction, action)
+    return move
 
 
 @rule
 def _worst(moves: Any, won: Any, liking: Any) -> Any:
     """Of the moves, which have all had the same samples."""
     worst, least = 0, np.inf
-    while moves:
-        move = lowest_bit(moves)
-        moves &= moves - np.uint64(1)
+    for move in range(len(moves)):
+        if not moves[move]:
+            continue
         score = won[move] + _TIE * liking[move]
         if score <= least:
             worst, least = move, score
@@ -287,11 +330,12 @@ def _count(
     search: Any,
     weights: Any,
     rng: Any,
+    concrete: Any,
     seed: Any,
     time: Any,
     counts: Any,
 ) -> None:
     for i in range(len(positions)):
-        sight = infoset_key(positions[i], CONCRETE) ^ mix(np.uint64(seed))
+        sight = infoset_key(positions[i], concrete) ^ mix(np.uint64(seed))
         open_stream(rng[0], sight, np.uint64(time), np.uint64(CHOICES))
         counts[i, choose_or_search(positions[i], kind, book, search, weights, rng[0])] += 1

@@ -77,7 +77,7 @@ class Target:
 
 def measured_against(config: RunConfig) -> list[str]:
     """Runs are tested against random play and the game's hand-made opponent."""
-    return ["random", *filter(None, [config.load_game().baseline])]
+    return ["random", *config.load_game().baselines]
 
 
 @dataclass(frozen=True)

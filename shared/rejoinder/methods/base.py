@@ -27,6 +27,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from rejoinder.games.base import Abstraction, Game, Rules
+from rejoinder.games.responses import response_actions
 from rejoinder.methods.patch import Patch
 
 Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # of one structured dtype
@@ -64,6 +65,11 @@ class Task:
     @property
     def actions(self) -> int:
         return len(self.abstraction.actions)
+
+    def in_responses(self, legal: Any) -> Any:
+        """Which decisions are of a response phase, from their legal actions: bool[n, actions]."""
+        mask = response_actions(self.game, self.abstraction)
+        return legal[:, [a for a in range(self.actions) if mask >> a & 1]].any(axis=1)
 
 
 class Snapshot(Protocol):

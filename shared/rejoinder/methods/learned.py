@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from rejoinder.kernel.masks import mask_table
+
 
 def max_expected_regret(rows: Any) -> float:
     """MER (Wolf, 2025, section 2): the reach-weighted mean of infosets' largest mean regrets."""
@@ -20,6 +22,6 @@ def max_expected_regret(rows: Any) -> float:
 
 def largest_mean_regrets(rows: Any) -> Any:
     """Of each infoset: the mean regret of the action that one should have played more."""
-    legal = (rows["legal"][:, None] >> np.arange(rows["regret"].shape[1], dtype=np.uint64)) & 1
+    legal = mask_table(rows["legal"], rows["regret"].shape[1])
     count = np.where(rows["count"] > 0, rows["count"], 1.0)
-    return np.where(legal == 1, rows["regret"] / count, -np.inf).max(axis=1, initial=-np.inf)
+    return np.where(legal, rows["regret"] / count, -np.inf).max(axis=1, initial=-np.inf)

@@ -99,6 +99,12 @@ class Learning(BaseModel):
         known = [abstraction.name for abstraction in game.abstractions]
         if name not in known:
             raise ValueError(f"{game.name} has no {name!r}; it has {', '.join(known)}")
+        if not game.fits_masks(game.abstraction(name)):
+            trainable = [a.name for a in game.abstractions if game.fits_masks(a)]
+            raise ValueError(
+                f"{name!r} has too many actions to be trained; {game.name} has "
+                f"{', '.join(trainable)}"
+            )
         return name
 
     @field_validator("method", mode="plain")
@@ -113,7 +119,9 @@ class Learning(BaseModel):
 
     def learning_fields(self) -> dict[str, Any]:
         """What the fingerprint covers, as plain data."""
-        return self.model_dump(mode="json", include=set(Learning.model_fields))
+        data = self.load_abstraction().data_hash
+        brought = {} if data is None else {"abstraction_data": data}
+        return self.model_dump(mode="json", include=set(Learning.model_fields)) | brought
 
     def version_for(self, unit: int) -> int:
         """The snapshot version that a unit is played with. Version v is taken after v·B units."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from rejoinder.games import contract
-from rejoinder.games.base import Abstraction, Clamps, Game, concrete
+from rejoinder.games import contract, responses
+from rejoinder.games.base import Abstraction, Game, concrete
+from rejoinder.games.clamps import Clamps
 from rejoinder.games.deal import abstraction, baselines, engine, phases, race
 from rejoinder.games.deal.cards import (
     ABSTRACT_NAMES,
     DO_PASS,
     DO_YIELD,
-    INTENT_RESPONSES,
     KIND_NAMES,
     MOVE_NAMES,
     OTHER,
-    RESPONSES,
 )
 from rejoinder.games.deal.check import check
 from rejoinder.games.deal.observation import observation
@@ -35,6 +34,9 @@ contract.implement(
     sample_outcome=engine.sample_outcome,
     resolve_chance=engine.resolve_chance,
     baseline=baselines.risk_aware,
+)
+responses.implement(
+    engine.STATE,
     demand=phases.demand,
     payment=phases.payment,
     hand_refusal=phases.hand_refusal,
@@ -51,16 +53,15 @@ GAME = Game(
     moves=MOVE_NAMES,
     outcomes=KIND_NAMES,
     abstractions=(
-        concrete(MOVE_NAMES, responses=RESPONSES),
+        concrete(MOVE_NAMES),
         Abstraction(
             "intent",
             abstraction.INTENT,
             ABSTRACT_NAMES,
             abstraction.intent_identifier,
             abstraction.describe_intent,
-            _CLAMPS,
-            abstraction.meaning,
-            INTENT_RESPONSES,
+            meaning=abstraction.meaning,
+            capabilities=(_CLAMPS,),
         ),
         Abstraction(
             "progress",
@@ -68,9 +69,8 @@ GAME = Game(
             ABSTRACT_NAMES,
             abstraction.progress_identifier,
             abstraction.describe_progress,
-            _CLAMPS,
-            abstraction.meaning,
-            INTENT_RESPONSES,
+            meaning=abstraction.meaning,
+            capabilities=(_CLAMPS,),
         ),
         Abstraction(
             "race",
@@ -79,7 +79,6 @@ GAME = Game(
             race.race_identifier,
             race.describe_race,
             meaning=race.race_meaning,
-            responses=race.RACE_RESPONSES,
         ),
     ),
     configurations=CONFIGURATIONS,
@@ -88,11 +87,11 @@ GAME = Game(
     max_decisions=max_decisions,
     check=check,
     starts=2,
-    baseline="risk-aware",
+    baselines=("risk-aware",),
     enumerable=frozenset({"micro", "micro-plain", "micro-ordered"}),
+    utility_unit="wins",
     later=("response", "cannot_refuse"),
     remembered=("cannot_refuse",),
-    responses=phases.RESPONSES,
     is_default=True,
     observation=observation,
     max_utility=1.0,
@@ -100,6 +99,7 @@ GAME = Game(
     terminal="rejoinder.games.deal.terminal",
     experiment="rejoinder.games.deal.experiment",
     checkpoint_format="rejoinder.games.deal.paper",
+    capabilities=(phases.RESPONSES,),
 )
 
 __all__ = ["GAME", "DealRules", "DealView"]

@@ -28,7 +28,7 @@ _RISK_AWARE[ATTEMPT_COLLECT_RENT : GIVE_OPPONENT_PROPERTY + 1] = 0.5 * TEMPERATU
 
 
 @rule
-def risk_aware(state: Any, abstraction: Any, weights: Any) -> None:
+def risk_aware(state: Any, abstraction: Any, number: Any, weights: Any) -> None:
     """Prefers property to money by `AGGRESSIVENESS`; knows intents, and no other actions."""
     legal = legal_actions(state, abstraction)
     knows = abstraction in (INTENT, PROGRESS)

@@ -93,7 +93,7 @@ def _updates(quantile: str) -> Callable[[Evidence], Reading | None]:
 def _infosets(subject: Evidence) -> Reading:
     """As the paper's keys count them, which are of one seat each."""
     keys = [int(key) for key in subject.keys]
-    describe = subject.config.load_abstraction().describe
+    describe = subject.config.load_abstraction().description
     seen = {repr({k: v for k, v in describe(key).items() if k != "player"}) for key in keys}
     return Reading(
         len(keys), f"{len(keys)}, of both seats; {len(seen)} if a seat's own count as one"
@@ -174,7 +174,7 @@ CLAIMS = (
     ),
     Claim(
         *("7.3, Figure 3", "wins most games against the risk-aware baseline", "roughly 75 %"),
-        *(_win_rate(str(GAME.baseline)), 0.69, 0.81),
+        *(_win_rate(GAME.baselines[0]), 0.69, 0.81),
         "the last ten evaluations of 20 games that the figure shows: 75 % ± 6 points",
     ),
     Claim(

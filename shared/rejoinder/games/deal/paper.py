@@ -126,7 +126,7 @@ def _policy_manager(known: Mapping[str, Any], buffer_size: int) -> dict[str, Any
                     for name, kept in (
                         (name, row["buffer"][_oldest_first(int(row["updates"]), buffer_size)])
                         for name, row in updated.items()
-                        if _INTENT.describe(int(row["key"]))["player"] == player
+                        if _INTENT.description(int(row["key"]))["player"] == player
                     )
                 },
                 "buffer_size": buffer_size,
@@ -227,7 +227,7 @@ def _rows(file: _File, dtype: np.dtype[Any]) -> Rows:
     rows = np.zeros(len(order), dtype)
     for row, name in zip(rows, order, strict=True):
         key = keys[name]
-        legal = _INTENT.describe(key)["actions"]
+        legal = _INTENT.description(key)["actions"]
         row["key"], row["legal"] = key, sum(1 << a for a in legal)
         row["updates"] = manager.update_count.get(name, 0)
         row["reach"] = file.cf_reach_prob_counter.get(name, 0.0)
@@ -243,7 +243,7 @@ def _rows(file: _File, dtype: np.dtype[Any]) -> Rows:
 @functools.cache
 def _keys_by_name(streak: int) -> dict[str, int]:
     """The key of every infoset that has a name, with so many turns in a streak."""
-    told = ((key, _INTENT.describe(key)) for key in range(_KEYS))
+    told = ((key, _INTENT.description(key)) for key in range(_KEYS))
     return {
         _INTENT.identifier(key): key
         for key, what in told
@@ -261,7 +261,7 @@ def _buffers(file: _File, keys: Mapping[str, int]) -> dict[str, list[list[float]
             raise PaperError(f"{where}.buffer_size: {kept.buffer_size} is not the manager's")
         for name, policies in kept.buffer.items():
             place = f"{where}.buffer.{name}"
-            told = _INTENT.describe(keys[name])
+            told = _INTENT.description(keys[name])
             if told["player"] != player:
                 raise PaperError(f"{place}: that is an infoset of player {told['player']}")
             updates = manager.update_count.get(name, 0)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.games.base import GIVES_CASH, GIVES_PROPERTY, REFUSES, YIELDS, Responses
 from rejoinder.games.deal.cards import (
     GIVE_BANK,
     GIVE_PROPERTY,
+    INTENT_RESPONSES,
     JUST_SAY_NO,
     KINDS,
     MOVES,
@@ -23,11 +23,24 @@ from rejoinder.games.deal.cards import (
     YIELD,
     given_kind,
 )
+from rejoinder.games.deal.cards import (
+    RESPONSES as RESPONSE_MOVES,
+)
+from rejoinder.games.deal.race import RACE_RESPONSES
 from rejoinder.games.deal.response import times_counted
+from rejoinder.games.responses import GIVES_CASH, GIVES_PROPERTY, REFUSES, YIELDS, Responses
 from rejoinder.kernel.jit import rule
 from rejoinder.kernel.rng import below
 
-RESPONSES = Responses(kind=np.zeros(MOVES, np.int8))
+RESPONSES = Responses(
+    kind=np.zeros(MOVES, np.int8),
+    actions={
+        "none": RESPONSE_MOVES,
+        "intent": INTENT_RESPONSES,
+        "progress": INTENT_RESPONSES,
+        "race": RACE_RESPONSES,
+    },
+)
 RESPONSES.kind[JUST_SAY_NO] = REFUSES
 RESPONSES.kind[GIVE_BANK:GIVE_PROPERTY] = GIVES_CASH
 RESPONSES.kind[GIVE_PROPERTY:PASS] = GIVES_PROPERTY

@@ -220,6 +220,7 @@ GAME = Game(
     template=template,
     view=view,
     enumerable=frozenset({"standard"}),
+    utility_unit="chips",
     max_decisions=lambda _: MAX_DECISIONS,
     check=check,
     observation=observation(MOVES, CARD_NAMES, MAX_DECISIONS),

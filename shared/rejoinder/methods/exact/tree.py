@@ -22,23 +22,35 @@ from rejoinder.games.base import Abstraction, Game, Rules
 from rejoinder.games.contract import (
     CHANCE,
     CONCRETE,
+    DECIDE,
     OVER,
     apply,
+    begin_option,
     chance_outcomes,
     current_player,
     infoset_key,
     legal_actions,
     observed,
+    pending_move,
     resolve,
     start,
     utility,
 )
-from rejoinder.kernel.jit import copy_record, kernel, lowest_bit, popcount, rule
+from rejoinder.kernel.jit import copy_record, kernel, rule
+from rejoinder.kernel.masks import (
+    count,
+    first,
+    load,
+    mask_field,
+    rest,
+    some,
+    store,
+)
 from rejoinder.kernel.rng import mix
 from rejoinder.methods.tabular.table import find_or_add, new_table
 
-_MAX_OUTCOMES = 64
 _MAX_CHANCE_EVENTS = 256
+_NO_BRANCH = -1  # everything below a node has been walked
 _FORGETFUL = -1  # returned by the walk: an infoset was reached by two sequences of its owner
 _TOO_DEEP = -2
 _SEES_MORE = -3  # the policy would tell histories apart that a player of the tree cannot
@@ -76,7 +88,7 @@ class Tree:
     policy: Abstraction
     form: Form
     moves: Any  # int32[S]: the action, in terms of `play`, that a sequence ends with
-    stands_for: Any  # uint64[S]: mask of the actions of `policy` that mean that move
+    stands_for: Any  # bool[S, actions of `policy`]: which of them mean that move
     positions: Any  # game.dtype[I]: a state of each infoset
     slots: int  # strategy parameters: infosets with one policy key share them
     nodes: int  # of the tree that was walked
@@ -93,24 +105,25 @@ def build_tree(
     policy: Abstraction | None = None,
 ) -> Tree:
     """Enumerate the game (only sensible for those listed as enumerable)."""
-    play = play or game.abstractions[CONCRETE]
+    play = play or game.concrete
     policy = policy or play
+    _check_abstractions(game, play, policy)
     depth = game.max_decisions(rules) + _MAX_CHANCE_EVENTS
     walk_arrays = (
         game.template(rules),
         np.zeros(depth, game.dtype),
-        np.zeros(depth, _frame_dtype(game.players)),
+        np.zeros(depth, _frame_dtype(game, play)),
         game.players,
         game.starts,
-        play.number,
-        policy.number,
+        (play.argument(), play.number == CONCRETE),
+        (policy.argument(), policy.number == play.number),
     )
     empty_form = Form(
         np.zeros(1, INFOSET),
         np.zeros((0, game.players), np.int32),
         np.zeros((0, game.players)),
     )
-    nowhere = (np.zeros(0, np.int32), np.zeros(0, np.uint64), np.zeros(0, game.dtype))
+    nowhere = (np.zeros(0, np.int32), np.zeros((0, 0), np.bool_), np.zeros(0, game.dtype))
     counts = np.zeros(4, np.int64)
     _walk(*walk_arrays, new_table(INFOSET, 1), empty_form, *nowhere, counts, True)
     nodes, terminals, decisions, edges = (int(n) for n in counts)
@@ -122,7 +135,7 @@ def build_tree(
         np.zeros((terminals, game.players)),
     )
     moves = np.zeros(game.players + edges, np.int32)
-    stands_for = np.zeros(game.players + edges, np.uint64)
+    stands_for = np.zeros((game.players + edges, len(policy.actions)), np.bool_)
     positions = np.zeros(decisions, game.dtype)  # untouched pages take no memory
     status = _walk(*walk_arrays, infosets, form, moves, stands_for, positions, counts, False)
     if status == _FORGETFUL:
@@ -150,18 +163,31 @@ def build_tree(
     )
 
 
-def _frame_dtype(players: int) -> np.dtype[Any]:
+def _check_abstractions(game: Game, play: Abstraction, policy: Abstraction) -> None:
+    for abstraction in (play, policy):
+        if not game.fits_masks(abstraction):
+            raise ValueError(f"{game.name}: {abstraction.name} has too many actions for a tree")
+    if policy.options and policy is not play:
+        raise ValueError(
+            f"{game.name}: {policy.name} has options, so its policies can be followed only in its "
+            f"own tree, not in that of {play.name}"
+        )
+
+
+def _frame_dtype(game: Game, play: Abstraction) -> np.dtype[Any]:
     """One node on the current path."""
+    players = game.players
     return np.dtype(
         [
             ("mover", "<i8"),
-            ("untried", "<u8"),  # mask of actions or outcomes still to be walked
-            ("next", "<i8"),  # decisions: the sequence of the next untried action
+            mask_field("untried", len(play.actions)),  # decisions: actions still to be walked
+            ("next", "<i8"),  # the sequence of the next untried action, or the next outcome
             ("identity", "<u8"),  # decisions: the mover's infoset
             ("reach", "<f8"),  # probability of chance up to here
             ("sequence", "<i4", (players,)),
             ("memory", "<u8", (players,)),  # hash of what each player remembers
-            ("chance", "<f8", (_MAX_OUTCOMES,)),
+            ("outcomes", "<i8"),  # of chance
+            ("chance", "<f8", (len(game.outcomes),)),
         ],
         align=True,
     )
@@ -174,8 +200,8 @@ def _walk(
     frames: Any,
     players: Any,
     starts: Any,
-    play: Any,
-    policy: Any,
+    play: Any,  # (abstraction, whether it is CONCRETE)
+    policy: Any,  # (abstraction, whether it is the same)
     infosets: Any,
     form: Any,
     moves: Any,
@@ -186,21 +212,22 @@ def _walk(
 ) -> Any:
     counts[:] = 0
     sequences = players
-    for first in range(starts):
+    for beginner in range(starts):
         copy_record(states[0], template[0])
-        start(states[0], first)
+        start(states[0], beginner)
         frames[0].reach = 1.0 / starts
         for p in range(players):
             frames[0].sequence[p] = p
-            frames[0].memory[p] = mix(np.uint64(first + 1))  # who starts is public
+            frames[0].memory[p] = mix(np.uint64(beginner + 1))  # who starts is public
         depth = 0
         arrived = True
         while depth >= 0:
             state, frame = states[depth], frames[depth]
             if arrived:
-                mover = current_player(state)
+                mover = _reach_node(state, play[0])
                 frame.mover = mover
-                frame.untried = np.uint64(0)
+                frame.next = 0
+                frame.outcomes = 0
                 counts[0] += 1
                 if mover == OVER:
                     if not counting:
@@ -209,16 +236,13 @@ def _walk(
                             form.utilities[counts[1], p] = frame.reach * utility(state, p)
                     counts[1] += 1
                 elif mover == CHANCE:
-                    n = chance_outcomes(state, frame.chance)
-                    for k in range(n):
-                        if frame.chance[k] > 0.0:
-                            frame.untried |= np.uint64(1) << np.uint64(k)
+                    frame.outcomes = chance_outcomes(state, frame.chance)
                 else:
-                    legal = legal_actions(state, play)
-                    frame.untried = legal
+                    legal = legal_actions(state, play[0])
+                    store(frame, "untried", legal)
                     counts[2] += 1
-                    counts[3] += popcount(legal)
-                    key = infoset_key(state, play)
+                    counts[3] += count(legal)
+                    key = infoset_key(state, play[0])
                     frame.identity = mix(frame.memory[mover] ^ key)
                     if not counting:
                         size = infosets.size[0]
@@ -228,29 +252,55 @@ def _walk(
                             infoset.player = mover
                             infoset.parent = frame.sequence[mover]
                             infoset.first = sequences
-                            infoset.actions = popcount(legal)
-                            infoset.policy_key = infoset_key(state, policy)
+                            infoset.actions = count(legal)
+                            infoset.policy_key = infoset_key(state, policy[0])
                             _name_sequences(
                                 state, legal, play, policy, moves, stands_for, sequences
                             )
                             sequences += infoset.actions
                         elif infoset.parent != frame.sequence[mover]:
                             return _FORGETFUL
-                        elif infoset.policy_key != infoset_key(state, policy):
+                        elif infoset.policy_key != infoset_key(state, policy[0]):
                             return _SEES_MORE
                         frame.next = infoset.first
-            if not frame.untried:
+            action = _next_branch(frame)
+            if action == _NO_BRANCH:
                 depth -= 1
                 arrived = False
                 continue
             if depth + 1 == len(frames):
                 return _TOO_DEEP
-            move = lowest_bit(frame.untried)
-            frame.untried &= frame.untried - np.uint64(1)
-            _descend(states, frames, depth, move, players, play)
+            _descend(states, frames, depth, action, players, play)
             depth += 1
             arrived = True
     return sequences
+
+
+@rule
+def _reach_node(state: Any, play: Any) -> Any:
+    """Who is to move, after what is pending has been played: that makes no nodes."""
+    move = pending_move(state, play)
+    while move != DECIDE:
+        apply(state, move)
+        move = pending_move(state, play)
+    return current_player(state)
+
+
+@rule
+def _next_branch(frame: Any) -> Any:
+    """The next action or outcome to be walked, or _NO_BRANCH."""
+    if frame.mover >= 0:
+        untried = load(frame, "untried")
+        if not some(untried):
+            return np.int64(_NO_BRANCH)
+        store(frame, "untried", rest(untried))
+        return np.int64(first(untried))
+    while frame.next < frame.outcomes:
+        outcome = frame.next
+        frame.next += 1
+        if frame.chance[outcome] > 0.0:
+            return np.int64(outcome)
+    return np.int64(_NO_BRANCH)
 
 
 @rule
@@ -266,11 +316,11 @@ def _descend(states: Any, frames: Any, depth: Any, action: Any, players: Any, pl
     if mover == CHANCE:
         below.reach *= frame.chance[action]
     else:
-        move = np.int64(resolve(state, play, action))
+        move = np.int64(resolve(state, play[0], action))
         below.sequence[mover] = frame.next
         frame.next += 1
         below.memory[mover] = mix(frame.identity ^ np.uint64(action + 1))
-    if play == CONCRETE:
+    if play[1]:
         for p in range(players):
             if p != mover:
                 seen = np.uint64(observed(state, move, p) + 2) | (
@@ -278,30 +328,31 @@ def _descend(states: Any, frames: Any, depth: Any, action: Any, players: Any, pl
                 )
                 below.memory[p] = mix(frame.memory[p] ^ seen)
     copy_record(states[depth + 1], state)
+    if mover != CHANCE:
+        begin_option(states[depth + 1], play[0], action)
     apply(states[depth + 1], move)
 
 
 @rule
 def _name_sequences(
-    state: Any, legal: Any, play: Any, policy: Any, moves: Any, stands_for: Any, first: Any
+    state: Any, legal: Any, play: Any, policy: Any, moves: Any, stands_for: Any, sequences: Any
 ) -> None:
     """Note what the new sequences of an infoset end with, in terms of `play` and of `policy`."""
-    s = first
+    s = sequences
     left = legal
-    while left:
-        action = lowest_bit(left)
-        left &= left - np.uint64(1)
+    while some(left):
+        action = first(left)
+        left = rest(left)
         moves[s] = action
-        if play == policy:
-            stands_for[s] = np.uint64(1) << np.uint64(action)
+        if policy[1]:
+            stands_for[s, action] = True
         else:
-            move = resolve(state, play, action)
-            options = legal_actions(state, policy)
-            while options:
-                a = lowest_bit(options)
-                options &= options - np.uint64(1)
-                if resolve(state, policy, a) == move:
-                    stands_for[s] |= np.uint64(1) << np.uint64(a)
+            move = resolve(state, play[0], action)
+            means = legal_actions(state, policy[0])
+            while some(means):
+                a = first(means)
+                means = rest(means)
+                stands_for[s, a] = resolve(state, policy[0], a) == move
         s += 1
 
 

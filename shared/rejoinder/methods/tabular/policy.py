@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from rejoinder.games.contract import infoset_key, random_action
-from rejoinder.kernel.jit import hot, lowest_bit, popcount, rule
+from rejoinder.kernel.jit import hot, rule
+from rejoinder.kernel.masks import count, first, has, rest, some
 from rejoinder.kernel.rng import uniform
 from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.table import EMPTY, find
@@ -44,25 +43,25 @@ def read_book(state: Any, book: Any, column: Any, legal: Any, strategy: Any) -> 
     row = find(book.policy, infoset_key(state, book.abstraction))
     fallback = find(book.fallback, infoset_key(state, book.fallback_abstraction))
     for a in range(len(strategy)):
-        if not (legal >> np.uint64(a)) & np.uint64(1):
+        if not has(legal, a):
             strategy[a] = 0.0
         elif row != EMPTY:
             strategy[a] = book.policy.rows[row].policy[column, a]
         elif fallback != EMPTY:
             strategy[a] = book.fallback.rows[fallback].policy[AVERAGE, a]
         else:
-            strategy[a] = 1.0 / popcount(legal)
+            strategy[a] = 1.0 / count(legal)
     return row != EMPTY
 
 
 @hot
 def draw(weights: Any, legal: Any, u: Any) -> Any:
     """The legal action at `u` on the line of weights laid end to end, for u in [0, their sum)."""
-    chosen = lowest_bit(legal)
+    chosen = first(legal)
     left = legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
+    while some(left):
+        a = first(left)
+        left = rest(left)
         if u >= 0.0 and weights[a] > 0.0:
             chosen = a
         u -= weights[a]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from rejoinder.kernel.jit import lowest_bit, popcount, rule
+from rejoinder.kernel.jit import rule
+from rejoinder.kernel.masks import count, first, has, rest, some, without
 
 NEGLIGIBLE = 1e-300  # a smaller sum of regrets has no finite inverse
 
@@ -16,11 +15,11 @@ def match_regrets(regret: Any, legal: Any, strategy: Any) -> None:
     """In proportion to positive regret; uniform where there is none."""
     total = _positive(regret, legal)
     scale = 1.0 / total if total > NEGLIGIBLE else 0.0
-    even = 0.0 if total > NEGLIGIBLE else 1.0 / popcount(legal)
+    even = 0.0 if total > NEGLIGIBLE else 1.0 / count(legal)
     left = legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
+    while some(left):
+        a = first(left)
+        left = rest(left)
         strategy[a] = max(regret[a], 0.0) * scale + even
 
 
@@ -29,8 +28,8 @@ def match_clamped(regret: Any, legal: Any, never: Any, passive: Any, strategy: A
     """Regret matching where `never` actions get no weight and `passive` ones none while an active
     action has positive regret. With no weight left the previous strategy stays as it is.
     """
-    allowed = legal & ~never
-    active = allowed & ~passive
+    allowed = without(legal, never)
+    active = without(allowed, passive)
     total = _positive(regret, active)
     if total > 0.0:
         allowed = active
@@ -39,10 +38,10 @@ def match_clamped(regret: Any, legal: Any, never: Any, passive: Any, strategy: A
         if total <= 0.0:
             return
     left = legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
-        weight = regret[a] if (allowed >> np.uint64(a)) & np.uint64(1) else 0.0
+    while some(left):
+        a = first(left)
+        left = rest(left)
+        weight = regret[a] if has(allowed, a) else 0.0
         strategy[a] = max(weight, 0.0) / total
 
 
@@ -50,8 +49,8 @@ def match_clamped(regret: Any, legal: Any, never: Any, passive: Any, strategy: A
 def _positive(regret: Any, actions: Any) -> Any:
     total = 0.0
     left = actions
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
+    while some(left):
+        a = first(left)
+        left = rest(left)
         total += max(regret[a], 0.0)
     return total

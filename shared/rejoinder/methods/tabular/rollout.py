@@ -21,18 +21,34 @@ from typing import Any
 import numpy as np
 
 from rejoinder.games.contract import (
+    DECIDE,
     OVER,
     apply,
+    begin_option,
     current_player,
     infoset_key,
     legal_actions,
+    pending_move,
+    play_action,
     random_action,
     resolve,
     resolve_chance,
     start,
     utility,
 )
-from rejoinder.kernel.jit import copy_record, hot, kernel, lowest_bit, popcount, rule
+from rejoinder.kernel.jit import copy_record, hot, kernel, rule
+from rejoinder.kernel.masks import (
+    count,
+    first,
+    has,
+    load,
+    mask_field,
+    rest,
+    several,
+    some,
+    store,
+    within,
+)
 from rejoinder.kernel.rng import CHOICES, DEALS, TRAINING, next_u64, open_stream, uniform
 from rejoinder.methods.policies import AVERAGE, LATEST, policy_dtype
 from rejoinder.methods.tabular.policy import Book, read_book, sample_book
@@ -54,7 +70,7 @@ def row_dtype(num_actions: int, kept_policies: int) -> np.dtype[Any]:
     return np.dtype(
         [
             ("key", "<u8"),
-            ("legal", "<u8"),  # mask of its actions
+            mask_field("legal", num_actions),  # mask of its actions
             ("updates", "<i8"),
             ("reach", "<f8"),  # sum of counterfactual reach over its visits
             ("regret", "<f8", (num_actions,)),  # decayed sums
@@ -72,7 +88,7 @@ def entry_dtype(num_actions: int) -> np.dtype[Any]:
     return np.dtype(
         [
             ("key", "<u8"),
-            ("legal", "<u8"),
+            mask_field("legal", num_actions),
             ("reach", "<f8"),  # probability of the other learners' moves and of chance up to here
             ("regret", "<f8", (num_actions,)),  # of the legal actions; 0 elsewhere
         ],
@@ -123,18 +139,19 @@ def play_against(
     streams: Any,
     seed: Any,
     index: Any,
+    players: Any,
     starts: Any,
     rollouts: Any,
     epsilon: Any,
     common_luck: Any,
     entries: Any,
 ) -> Any:
-    """The same for one learner against a fixed opponent; he takes each seat for each start."""
+    """The same for one learner against fixed opponents; they take each seat for each start."""
     open_stream(streams[0], np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
     copy_record(states[0], template[0])
     start(states[0], index % starts)
-    seat = (index // starts) % 2
-    reach, strategy = np.ones(2), np.empty(len(entries[0].regret))
+    seat = (index // starts) % players
+    reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
     how = (rollouts, epsilon, common_luck)
     return _learn(states, book, opponent, seat, streams, how, reach, strategy, entries)
 
@@ -163,22 +180,27 @@ def _learn(
             _act(state, opponent, AVERAGE, rng)
             _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
             continue
+        pending = pending_move(state, book.abstraction)
+        if pending != DECIDE:
+            apply(state, pending)
+            _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
+            continue
         legal = legal_actions(state, book.abstraction)
         entry = entries[n]
         n += 1
         entry.key = infoset_key(state, book.abstraction)
-        entry.legal = legal
+        store(entry, "legal", legal)
         entry.reach = reach[player]
         for a in range(len(entry.regret)):
             entry.regret[a] = 0.0
         read_book(state, book, LATEST, legal, strategy)
-        if popcount(legal) > 1:  # a forced move has no regret
+        if several(legal):  # a forced move has no regret
             expected = 0.0
             shared = next_u64(rng) if common_luck else np.uint64(0)
             left = legal
-            while left:
-                a = lowest_bit(left)
-                left &= left - np.uint64(1)
+            while some(left):
+                a = first(left)
+                left = rest(left)
                 value = 0.0
                 move = resolve(state, book.abstraction, a)
                 for k in range(rollouts):
@@ -186,6 +208,7 @@ def _learn(
                         open_stream(chance, shared, np.uint64(k), np.uint64(DEALS))
                         open_stream(choices, shared, np.uint64(k), np.uint64(CHOICES))
                     copy_record(trial, state)
+                    begin_option(trial, book.abstraction, a)
                     apply(trial, move)
                     resolve_chance(trial, chance)
                     _play_out(trial, book, opponent, player, chance, choices)
@@ -194,17 +217,17 @@ def _learn(
                 entry.regret[a] = value
                 expected += strategy[a] * value
             left = legal
-            while left:
-                a = lowest_bit(left)
-                left &= left - np.uint64(1)
+            while some(left):
+                a = first(left)
+                left = rest(left)
                 entry.regret[a] -= expected
         if epsilon > 0.0 and uniform(rng) < epsilon:
             chosen = random_action(legal, rng)
         else:
             chosen = sample_book(state, book, LATEST, legal, rng)
-        probability = epsilon / popcount(legal) + (1.0 - epsilon) * strategy[chosen]
+        probability = epsilon / count(legal) + (1.0 - epsilon) * strategy[chosen]
         _scale(reach, probability, player)
-        apply(state, resolve(state, book.abstraction, chosen))
+        play_action(state, book.abstraction, chosen)
         _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
     return n
 
@@ -232,12 +255,16 @@ def _play_out(state: Any, book: Any, opponent: Any, player: Any, chance: Any, ch
 
 @hot
 def _act(state: Any, book: Any, column: Any, rng: Any) -> None:
-    legal = legal_actions(state, book.abstraction)
-    if legal & (legal - np.uint64(1)):
-        action = sample_book(state, book, column, legal, rng)
-    else:
-        action = lowest_bit(legal)
-    apply(state, resolve(state, book.abstraction, action))
+    move = pending_move(state, book.abstraction)
+    if move == DECIDE:
+        legal = legal_actions(state, book.abstraction)
+        if several(legal):
+            action = sample_book(state, book, column, legal, rng)
+        else:
+            action = first(legal)
+        move = resolve(state, book.abstraction, action)
+        begin_option(state, book.abstraction, action)
+    apply(state, move)
 
 
 @kernel
@@ -255,16 +282,16 @@ def fold(
         entry = entries[e]
         touched[e] = find_or_add(table, entry.key)
         row = table.rows[touched[e]]
-        legal = entry.legal
+        legal = load(entry, "legal")
         if row.updates == 0:
-            row.legal = legal
+            store(row, "legal", legal)
             _set_uniform(row.policy, legal)
         row.updates += 1
         row.reach += entry.reach
         left = legal
-        while left:
-            a = lowest_bit(left)
-            left &= left - np.uint64(1)
+        while some(left):
+            a = first(left)
+            left = rest(left)
             row.regret[a] = decay * row.regret[a] + entry.regret[a]
             row.count[a] = decay * row.count[a] + 1.0
         match_clamped(row.regret, legal, never, passive, row.policy[LATEST])
@@ -273,9 +300,9 @@ def fold(
 
 @rule
 def _set_uniform(policy: Any, legal: Any) -> None:
-    share = 1.0 / popcount(legal)
+    share = 1.0 / count(legal)
     for a in range(policy.shape[1]):
-        p = share if (legal >> np.uint64(a)) & np.uint64(1) else 0.0
+        p = share if has(legal, a) else 0.0
         policy[LATEST, a] = p
         policy[AVERAGE, a] = p
 
@@ -312,7 +339,8 @@ def first_flaw(entries: Any, actions: Any) -> Any:
     """The first entry that no game can have given, or -1: for deltas that come from outside."""
     for e in range(len(entries)):
         entry = entries[e]
-        if entry.legal == 0 or (actions < 64 and entry.legal >> np.uint64(actions)):
+        legal = load(entry, "legal")
+        if not some(legal) or not within(legal, actions):
             return e
         if not (entry.reach >= 0.0 and entry.reach <= 1.0 + 1e-9):  # NaN fails too
             return e
@@ -320,6 +348,6 @@ def first_flaw(entries: Any, actions: Any) -> Any:
             regret = entry.regret[a]
             if not abs(regret) <= MAX_REGRET:
                 return e
-            if regret != 0.0 and not (entry.legal >> np.uint64(a)) & np.uint64(1):
+            if regret != 0.0 and not has(legal, a):
                 return e
     return -1

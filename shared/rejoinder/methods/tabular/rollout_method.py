@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from rejoinder.games.clamps import Clamps
+from rejoinder.kernel.masks import mask_table, words_for, words_of
 from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
 from rejoinder.methods.policies import check_policies, policy_dtype
@@ -65,7 +67,7 @@ class RolloutActor:
         self._settings = (
             task.game.players,
             task.game.starts,
-            task.abstraction.number,
+            task.abstraction.argument(),
             settings.rollouts,
             settings.epsilon,
             settings.common_random_numbers,
@@ -87,11 +89,13 @@ class RolloutActor:
 
 def _model(task: Task, rows: Rows | None) -> TableModel:
     settings: RolloutSettings = task.settings
+    clamps = task.abstraction.capability(Clamps) or Clamps()
+    words = words_for(task.actions)
     fixed = (
         settings.decay,
         AVERAGING[settings.averaging],
-        np.uint64(task.abstraction.clamps.never),
-        np.uint64(task.abstraction.clamps.passive),
+        words_of(clamps.never, words),
+        words_of(clamps.passive, words),
     )
 
     def fold_units(table: Any, entries: Any, _: int, __: list[int], touched: Any) -> None:
@@ -114,13 +118,13 @@ def _work(task: Task, entries: Rows, counts: Sequence[int]) -> Work:
 
     A phase begins with a response that follows something else, or nothing, in its game.
     """
-    legal = entries["legal"]
-    responds = legal & np.uint64(task.abstraction.responses) != 0
+    legal = mask_table(entries["legal"], task.actions)
+    responds = task.in_responses(legal)
     goes_on = np.zeros(len(legal), bool)  # whether the decision before was a response, too
     goes_on[1:] = responds[:-1]
     ends = np.cumsum(counts)
     goes_on[ends[ends < len(legal)]] = False  # the first decisions of games
-    actions = np.bitwise_count(legal)
+    actions = legal.sum(axis=1)
     return Work(
         responses=int(responds.sum()),
         phases=int((responds & ~goes_on).sum()),

@@ -30,7 +30,8 @@ from rejoinder.games.contract import (
     start,
     utility,
 )
-from rejoinder.kernel.jit import copy_record, kernel, lowest_bit, popcount, rule
+from rejoinder.kernel.jit import copy_record, kernel, rule
+from rejoinder.kernel.masks import count, first, rest, some
 from rejoinder.kernel.rng import TRAINING, stream, uniform
 from rejoinder.methods.policies import AVERAGE, LATEST, policy_dtype
 from rejoinder.methods.tabular.regret import NEGLIGIBLE, match_regrets
@@ -74,7 +75,7 @@ class SamplingSolver:
             self._states,
             self._frames,
             self._rng,
-            self._abstraction.number,
+            self._abstraction.argument(),
             self._algorithm,
             self._game.players,
             self._game.starts,
@@ -168,13 +169,13 @@ def _walk_external(
                 row = table.rows[frame.row]
                 value = frame.expected
                 left = row.legal
-                while left:
-                    a = lowest_bit(left)
-                    left &= left - np.uint64(1)
+                while some(left):
+                    a = first(left)
+                    left = rest(left)
                     row.regret[a] += frame.value[a] - value
         frame = frames[depth]
-        action = lowest_bit(frame.untried)
-        frame.untried &= frame.untried - np.uint64(1)
+        action = first(frame.untried)
+        frame.untried = rest(frame.untried)
         frame.action = action
         copy_record(states[depth + 1], states[depth])
         depth += 1
@@ -193,14 +194,14 @@ def _walk_outcome(
         frame = frames[depth]
         _open(state, frame, abstraction, table)
         legal = frame.untried
-        explored = EXPLORATION / popcount(legal)
+        explored = EXPLORATION / count(legal)
         u = uniform(rng)
         left = legal
-        frame.action = lowest_bit(legal)
+        frame.action = first(legal)
         chosen = 1.0
-        while left:
-            a = lowest_bit(left)
-            left &= left - np.uint64(1)
+        while some(left):
+            a = first(left)
+            left = rest(left)
             p = explored + (1.0 - EXPLORATION) * frame.strategy[a]
             if u >= 0.0:
                 frame.action = a
@@ -219,9 +220,9 @@ def _walk_outcome(
         row = table.rows[frame.row]
         expected = frame.strategy[frame.action] * tail
         left = row.legal
-        while left:
-            a = lowest_bit(left)
-            left &= left - np.uint64(1)
+        while some(left):
+            a = first(left)
+            left = rest(left)
             row.regret[a] += weight * ((tail if a == frame.action else 0.0) - expected)
         tail = expected
 
@@ -255,18 +256,18 @@ def _let_others_play(
         # Regret matching, averaging and sampling in one: this is the hottest loop there is.
         total = 0.0
         left = legal
-        while left:
-            a = lowest_bit(left)
-            left &= left - np.uint64(1)
+        while some(left):
+            a = first(left)
+            left = rest(left)
             total += max(row.regret[a], 0.0)
         scale = 1.0 / total if total > NEGLIGIBLE else 0.0
-        even = 0.0 if total > NEGLIGIBLE else 1.0 / popcount(legal)
+        even = 0.0 if total > NEGLIGIBLE else 1.0 / count(legal)
         u = uniform(rng)
-        chosen = lowest_bit(legal)
+        chosen = first(legal)
         left = legal
-        while left:
-            a = lowest_bit(left)
-            left &= left - np.uint64(1)
+        while some(left):
+            a = first(left)
+            left = rest(left)
             p = max(row.regret[a], 0.0) * scale + even
             row.average[a] += weight * p
             if u >= 0.0 and p > 0.0:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from rejoinder.kernel.masks import mask_field, mask_table
 from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
 from rejoinder.methods.policies import policy_dtype
@@ -79,7 +80,7 @@ class BlockActor:
             task.settings.iterations,
             task.game.players,
             task.game.starts,
-            task.abstraction.number,
+            task.abstraction.argument(),
             sampling,
             float(getattr(task.settings, "exploration", 0.0)),
         )
@@ -155,7 +156,7 @@ def _learned(rows: Rows) -> Rows:
     made = np.zeros(
         len(rows),
         [
-            *(("key", "<u8"), ("legal", "<u8"), ("updates", "<i8"), ("reach", "<f8")),
+            *(("key", "<u8"), mask_field("legal", actions), ("updates", "<i8"), ("reach", "<f8")),
             *(("regret", "<f8", (actions,)), ("count", "<f8", (actions,))),
             ("policy", "<f8", (2, actions)),
         ],
@@ -193,8 +194,8 @@ def _check_snapshot(rows: Rows) -> str | None:
 
 def _work(task: Task, entries: Rows) -> Work:
     """Infosets of response phases; a block does not tell where games begin."""
-    responds = entries["legal"] & np.uint64(task.abstraction.responses) != 0
-    return Work(responses=int(responds.sum()))
+    legal = mask_table(entries["legal"], task.actions)
+    return Work(responses=int(task.in_responses(legal).sum()))
 
 
 def _method(name: str, settings: type[SamplingSettings], sampling: int) -> Method:

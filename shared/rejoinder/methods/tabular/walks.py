@@ -30,17 +30,26 @@ import numpy as np
 
 from rejoinder.games.contract import (
     OVER,
-    apply,
     current_player,
     infoset_key,
     legal_actions,
+    play_action,
     random_action,
-    resolve,
-    resolve_chance,
+    settle,
     start,
     utility,
 )
-from rejoinder.kernel.jit import copy_record, hot, kernel, lowest_bit, popcount, rule
+from rejoinder.kernel.jit import copy_record, hot, kernel, rule
+from rejoinder.kernel.masks import (
+    count,
+    first,
+    load,
+    mask_field,
+    rest,
+    several,
+    some,
+    store,
+)
 from rejoinder.kernel.rng import TRAINING, open_stream, uniform
 from rejoinder.methods.tabular.table import EMPTY, find, find_or_add
 
@@ -53,8 +62,8 @@ def frame_dtype(actions: int, players: int) -> np.dtype[Any]:
         [
             ("row", "<i8"),  # in the delta
             ("player", "<i8"),
-            ("legal", "<u8"),
-            ("untried", "<u8"),  # mask of the actions still to be walked
+            mask_field("legal", actions),
+            mask_field("untried", actions),  # mask of the actions still to be walked
             ("action", "<i8"),  # the one being walked
             ("strategy", "<f8", (actions,)),
             ("value", "<f8", (actions,)),  # for the player
@@ -86,13 +95,13 @@ def play_block(
     rng = streams[0]
     open_stream(rng, np.uint64(seed), np.uint64(unit), np.uint64(TRAINING))
     for i in range(iterations):
-        first = (unit * iterations + i) % starts
+        beginner = (unit * iterations + i) % starts
         if sampling == CHANCE_SAMPLING:
-            _deal(states[0], template[0], first, rng)
+            _deal(states[0], template[0], beginner, abstraction, rng)
             _walk_all(states, streams, frames, players, abstraction, snapshot, delta)
             continue
         for player in range(players):
-            _deal(states[0], template[0], first, rng)
+            _deal(states[0], template[0], beginner, abstraction, rng)
             averages = players == 2
             if sampling == EXTERNAL:
                 _walk_external(states, frames, player, abstraction, snapshot, delta, averages, rng)
@@ -101,15 +110,15 @@ def play_block(
                 _walk_outcome(states[0], frames, player, abstraction, snapshot, delta, how, rng)
         if players > 2:
             for player in range(players):
-                _deal(states[0], template[0], first, rng)
+                _deal(states[0], template[0], beginner, abstraction, rng)
                 _walk_average(states[0], frames[0], player, abstraction, snapshot, delta, rng)
 
 
 @rule
-def _deal(state: Any, template: Any, first: Any, rng: Any) -> None:
+def _deal(state: Any, template: Any, beginner: Any, abstraction: Any, rng: Any) -> None:
     copy_record(state, template)
-    start(state, first)
-    resolve_chance(state, rng)
+    start(state, beginner)
+    settle(state, abstraction, rng)
 
 
 @rule
@@ -140,7 +149,7 @@ def _walk_external(
                 frame = frames[depth]
                 frame.value[frame.action] = value
                 frame.expected[0] += frame.strategy[frame.action] * value
-                if frame.untried:
+                if some(load(frame, "untried")):
                     break
                 value = frame.expected[0]
                 _add_regrets(delta.rows[frame.row], frame, value, 1.0)
@@ -149,8 +158,8 @@ def _walk_external(
         copy_record(states[depth + 1], states[depth])
         depth += 1
         state = states[depth]
-        apply(state, resolve(state, abstraction, action))
-        resolve_chance(state, rng)
+        play_action(state, abstraction, action)
+        settle(state, abstraction, rng)
 
 
 @rule
@@ -172,23 +181,23 @@ def _walk_outcome(
     ):
         frame = frames[depth]
         _open(state, frame, abstraction, snapshot, delta)
-        legal = frame.legal
-        explored = exploration / popcount(legal)
+        legal = load(frame, "legal")
+        explored = exploration / count(legal)
         u = uniform(rng)
-        frame.action = lowest_bit(legal)
+        frame.action = first(legal)
         chosen = 1.0
         left = legal
-        while left:
-            a = lowest_bit(left)
-            left &= left - np.uint64(1)
+        while some(left):
+            a = first(left)
+            left = rest(left)
             p = explored + (1.0 - exploration) * frame.strategy[a]
             if u >= 0.0:
                 frame.action = a
                 chosen = p
             u -= p
         sampled *= chosen
-        apply(state, resolve(state, abstraction, frame.action))
-        resolve_chance(state, rng)
+        play_action(state, abstraction, frame.action)
+        settle(state, abstraction, rng)
         depth += 1
     # The others and chance were sampled as they play, so only the player's own sampling is undone.
     weight = utility(state, player) / sampled
@@ -199,10 +208,10 @@ def _walk_outcome(
         row = delta.rows[frame.row]
         expected = frame.strategy[frame.action] * tail
         row.visits += np.uint32(1)
-        left = frame.legal
-        while left:
-            a = lowest_bit(left)
-            left &= left - np.uint64(1)
+        left = load(frame, "legal")
+        while some(left):
+            a = first(left)
+            left = rest(left)
             gained = tail if a == frame.action else 0.0
             row.regret[a] += weight * (gained - expected)
         tail = expected
@@ -237,7 +246,7 @@ def _walk_all(
             depth -= 1
             above = frames[depth]
             _take_end(state, above, players)
-            while not above.untried:
+            while not some(load(above, "untried")):
                 _close(above, players, delta)
                 if depth == 0:
                     depth = -1
@@ -257,8 +266,8 @@ def _walk_all(
         copy_record(streams[depth + 2], streams[depth + 1])
         depth += 1
         state = states[depth]
-        apply(state, resolve(state, abstraction, action))
-        resolve_chance(state, streams[depth + 1])
+        play_action(state, abstraction, action)
+        settle(state, abstraction, streams[depth + 1])
     _skip(streams[0])
 
 
@@ -273,10 +282,10 @@ def _play_forced(state: Any, abstraction: Any, rng: Any) -> None:
     """Play moves without a choice, until there is one or the game is over."""
     while current_player(state) != OVER:
         legal = legal_actions(state, abstraction)
-        if legal & (legal - np.uint64(1)):
+        if several(legal):
             return
-        apply(state, resolve(state, abstraction, lowest_bit(legal)))
-        resolve_chance(state, rng)
+        play_action(state, abstraction, first(legal))
+        settle(state, abstraction, rng)
 
 
 @rule
@@ -309,10 +318,10 @@ def _close(frame: Any, players: Any, delta: Any) -> None:
             others *= frame.reach[p]
     _add_regrets(row, frame, frame.expected[frame.player], others)
     own = frame.reach[frame.player]
-    left = frame.legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
+    left = load(frame, "legal")
+    while some(left):
+        a = first(left)
+        left = rest(left)
         row.average[a] += own * frame.strategy[a]
 
 
@@ -325,13 +334,13 @@ def _walk_average(
         legal = legal_actions(state, abstraction)
         if current_player(state) != player:
             action = random_action(legal, rng)
-        elif legal & (legal - np.uint64(1)):
+        elif several(legal):
             _read(state, abstraction, snapshot, legal, frame.strategy)
             action = _add_average(state, frame.strategy, legal, 1.0, abstraction, delta, rng)
         else:
-            action = lowest_bit(legal)
-        apply(state, resolve(state, abstraction, action))
-        resolve_chance(state, rng)
+            action = first(legal)
+        play_action(state, abstraction, action)
+        settle(state, abstraction, rng)
 
 
 @rule
@@ -352,8 +361,8 @@ def _let_others_play(
         if mover == OVER:
             return False
         legal = legal_actions(state, abstraction)
-        if not legal & (legal - np.uint64(1)):
-            action = lowest_bit(legal)
+        if not several(legal):
+            action = first(legal)
         elif mover == player:
             return True
         else:
@@ -362,8 +371,8 @@ def _let_others_play(
                 action = _add_average(state, frame.strategy, legal, weight, abstraction, delta, rng)
             else:
                 action = _draw(frame.strategy, legal, uniform(rng))
-        apply(state, resolve(state, abstraction, action))
-        resolve_chance(state, rng)
+        play_action(state, abstraction, action)
+        settle(state, abstraction, rng)
 
 
 @rule
@@ -372,11 +381,11 @@ def _add_average(
 ) -> Any:
     """Add the strategy of the player to move to the delta; returns an action drawn from it."""
     row = delta.rows[find_or_add(delta, infoset_key(state, abstraction))]
-    row.legal = legal
+    store(row, "legal", legal)
     left = legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
+    while some(left):
+        a = first(left)
+        left = rest(left)
         row.average[a] += weight * strategy[a]
     return _draw(strategy, legal, uniform(rng))
 
@@ -387,17 +396,18 @@ def _open(state: Any, frame: Any, abstraction: Any, snapshot: Any, delta: Any) -
     legal = legal_actions(state, abstraction)
     frame.row = find_or_add(delta, infoset_key(state, abstraction))
     frame.player = current_player(state)
-    frame.legal = legal
-    frame.untried = legal
+    store(frame, "legal", legal)
+    store(frame, "untried", legal)
     frame.expected[0] = 0.0
-    delta.rows[frame.row].legal = legal
+    store(delta.rows[frame.row], "legal", legal)
     _read(state, abstraction, snapshot, legal, frame.strategy)
 
 
 @hot
 def _next_action(frame: Any) -> Any:
-    action = lowest_bit(frame.untried)
-    frame.untried &= frame.untried - np.uint64(1)
+    untried = load(frame, "untried")
+    action = first(untried)
+    store(frame, "untried", rest(untried))
     frame.action = action
     return action
 
@@ -405,10 +415,10 @@ def _next_action(frame: Any) -> Any:
 @hot
 def _add_regrets(row: Any, frame: Any, expected: Any, weight: Any) -> None:
     row.visits += np.uint32(1)
-    left = frame.legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
+    left = load(frame, "legal")
+    while some(left):
+        a = first(left)
+        left = rest(left)
         row.regret[a] += weight * (frame.value[a] - expected)
 
 
@@ -416,22 +426,22 @@ def _add_regrets(row: Any, frame: Any, expected: Any, weight: Any) -> None:
 def _read(state: Any, abstraction: Any, snapshot: Any, legal: Any, strategy: Any) -> None:
     """The snapshot's strategy at the infoset of the player to move."""
     row = find(snapshot, infoset_key(state, abstraction))
-    even = 1.0 / popcount(legal)
+    even = 1.0 / count(legal)
     left = legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
+    while some(left):
+        a = first(left)
+        left = rest(left)
         strategy[a] = even if row == EMPTY else np.float64(snapshot.rows[row].strategy[a])
 
 
 @hot
 def _draw(strategy: Any, legal: Any, u: Any) -> Any:
     """The legal action at `u` on the line of probabilities laid end to end."""
-    chosen = lowest_bit(legal)
+    chosen = first(legal)
     left = legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
+    while some(left):
+        a = first(left)
+        left = rest(left)
         if u >= 0.0 and strategy[a] > 0.0:
             chosen = a
         u -= strategy[a]

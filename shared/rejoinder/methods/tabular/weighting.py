@@ -19,7 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.kernel.jit import kernel, lowest_bit, rule
+from rejoinder.kernel.jit import kernel, rule
+from rejoinder.kernel.masks import (
+    first,
+    has,
+    load,
+    mask_field,
+    rest,
+    some,
+    store,
+    within,
+)
 from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.methods.tabular.regret import match_regrets
 from rejoinder.methods.tabular.table import find_or_add, without_gaps
@@ -37,7 +47,7 @@ def entry_dtype(actions: int) -> np.dtype[Any]:
     return without_gaps(
         [
             ("key", "<u8"),
-            ("legal", "<u8"),
+            mask_field("legal", actions),
             ("visits", "<u4"),  # regrets that were added up
             ("regret", FLOAT, (actions,)),
             ("average", FLOAT, (actions,)),  # sum of weighted strategies
@@ -51,7 +61,7 @@ def row_dtype(actions: int, weighting: int) -> np.dtype[Any]:
     return without_gaps(
         [
             ("key", "<u8"),
-            ("legal", "<u8"),  # mask of its actions
+            mask_field("legal", actions),  # mask of its actions
             ("visits", "<u4"),
             *scaled,
             ("weight", FLOAT),  # visits, scaled as regrets are: what mean regrets are means over
@@ -103,7 +113,7 @@ def fold_units(
             entry = entries[e]
             touched[e] = find_or_add(table, entry.key)
             row = table.rows[touched[e]]
-            if row.legal != 0 and row.unit < unit:
+            if some(load(row, "legal")) and row.unit < unit:
                 _scale(row, unit, discounts)
             row.unit = unit
             _add(row, entry, discounts[0] == FLOOR)
@@ -121,13 +131,14 @@ def fold_alike(table: Any, entries: Any, touched: Any) -> None:
 
 @rule
 def _add(row: Any, entry: Any, floor: Any) -> None:
-    row.legal = entry.legal
+    legal = load(entry, "legal")
+    store(row, "legal", legal)
     row.visits += entry.visits
     row.weight += np.float32(entry.visits)
-    left = entry.legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
+    left = legal
+    while some(left):
+        a = first(left)
+        left = rest(left)
         regret = np.float64(row.regret[a]) + np.float64(entry.regret[a])
         row.regret[a] = max(regret, 0.0) if floor else regret
         row.average[a] += entry.average[a]
@@ -148,10 +159,10 @@ def _scale(row: Any, unit: Any, discounts: Any) -> None:
     elif discounts[0] == FLOOR:
         positive, negative = 1.0, 1.0
     row.weight *= positive
-    left = row.legal
-    while left:
-        a = lowest_bit(left)
-        left &= left - np.uint64(1)
+    left = load(row, "legal")
+    while some(left):
+        a = first(left)
+        left = rest(left)
         row.regret[a] *= positive if row.regret[a] > 0.0 else negative
         row.average[a] *= average
 
@@ -161,13 +172,14 @@ def first_flaw(entries: Any, actions: Any) -> Any:
     """The first entry that no unit can have given, or -1: for deltas that come from outside."""
     for e in range(len(entries)):
         entry = entries[e]
-        if entry.legal == 0 or (actions < 64 and entry.legal >> np.uint64(actions)):
+        legal = load(entry, "legal")
+        if not some(legal) or not within(legal, actions):
             return e
         for a in range(actions):
             regret, average = entry.regret[a], entry.average[a]
             if not (abs(regret) <= MAX_SUM and average >= 0.0 and average <= MAX_SUM):  # NaN too
                 return e
-            if not (entry.legal >> np.uint64(a)) & np.uint64(1) and (regret != 0 or average != 0):
+            if not has(legal, a) and (regret != 0 or average != 0):
                 return e
     return -1
 
@@ -178,8 +190,9 @@ def read_strategies(rows: Any, made: Any) -> None:
     strategy = np.zeros(rows[0].regret.shape[0])
     for r in range(len(rows)):
         made[r].key = rows[r].key
-        match_regrets(rows[r].regret, rows[r].legal, strategy)
-        _copy_legal(strategy, rows[r].legal, made[r].strategy)
+        legal = load(rows[r], "legal")
+        match_regrets(rows[r].regret, legal, strategy)
+        _copy_legal(strategy, legal, made[r].strategy)
 
 
 @kernel
@@ -187,11 +200,12 @@ def read_policies(rows: Any, made: Any) -> None:
     """The same beside the average strategies."""
     for r in range(len(rows)):
         made[r].key = rows[r].key
-        match_regrets(rows[r].regret, rows[r].legal, made[r].policy[LATEST])
-        match_regrets(rows[r].average, rows[r].legal, made[r].policy[AVERAGE])
+        legal = load(rows[r], "legal")
+        match_regrets(rows[r].regret, legal, made[r].policy[LATEST])
+        match_regrets(rows[r].average, legal, made[r].policy[AVERAGE])
 
 
 @rule
 def _copy_legal(source: Any, legal: Any, target: Any) -> None:
     for a in range(len(target)):
-        target[a] = source[a] if (legal >> np.uint64(a)) & np.uint64(1) else 0.0
+        target[a] = source[a] if has(legal, a) else 0.0
