@@ -180,8 +180,8 @@ def remembered(state: SpielState, player: int) -> str:
             words.append(f"seat {number} begins")
         else:
             names = game.outcomes if actor == CHANCE else game.moves
-            who = "deal" if actor == CHANCE else f"{actor}:"
-            words.append(f"{who} {'hidden' if number == HIDDEN else names[number]}")
+            event = "hidden" if number == HIDDEN else names[number]
+            words.append(f"deal {event}" if actor == CHANCE else f"{actor}: {event}")
     return ", ".join(words)
 
 
