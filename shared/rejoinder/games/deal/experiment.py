@@ -25,7 +25,7 @@ _ALTERNATING: Starts = "alternate"
 def target_policy(rows: Any, abstraction: Abstraction) -> dict[str, float]:
     """The paper's Figure 5: by action, the median over the target player's infosets in which it has
     nonzero probability; actions that have none anywhere are left out."""
-    seats = np.array([abstraction.describe(int(key))["player"] for key in rows["key"]], int)
+    seats = np.array([abstraction.description(int(k))["player"] for k in rows["key"]], np.int64)
     average = rows["policy"][seats == TARGET_PLAYER, AVERAGE]
     return {
         name: float(np.median(average[average[:, a] > 0, a]))
