@@ -85,13 +85,11 @@ def train(
     output = Output(as_json)
     if mode == "sequential" and workers:
         raise ValueError("--workers: sequential training has none; leave it out, or --mode ordered")
-    target = Target.parse("--forecast", forecast) if forecast else None
-    if target and mode == "sequential":
+    if forecast and mode == "sequential":
         raise ValueError("--forecast: sequential training shows no status; see rejoinder forecast")
     where = exposure(metrics_port, metrics_host, metrics_targets)
     planned = plan(config, mode, redis, games, seed, run, settings)
-    if target:
-        target.check("--forecast", planned.config)
+    target = Target.parse("--forecast", forecast, planned.config) if forecast else None
     directory = prepare(planned, output, start=start, resume=resume, overwrite=overwrite)
     title = f"training {planned.name}"
     with told_to_prometheus(directory, where) as telemetry, graceful_stop() as should_stop:

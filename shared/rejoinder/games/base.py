@@ -77,6 +77,9 @@ class Game:
     starts: int = 1  # the seats 0..starts-1 begin in turn, by game index
     baseline: str | None = None  # name of its hand-made opponent, where it has one
     enumerable: frozenset[str] = frozenset()  # configurations whose whole tree fits in memory
+    zero_sum: bool = True  # utilities of all seats sum to zero
+    utility_unit: str = "points"  # what utility counts: wins, chips, points
+    counts_wins: bool = True  # whether a win rate means something beside mean utility
     later: tuple[str, ...] = ()  # state fields that older saved games lack, and are 0 there
     remembered: tuple[str, ...] = ()  # state fields that no rule of play depends on
     responses: Responses | None = None  # None: the game has no response phases

@@ -218,6 +218,8 @@ GAME = Game(
     template=template,
     view=view,
     enumerable=frozenset({"standard"}),
+    utility_unit="chips",
+    counts_wins=False,
     max_decisions=lambda _: 3,
     check=check,
 )

@@ -284,6 +284,8 @@ GAME = Game(
     template=template,
     view=view,
     enumerable=frozenset({"standard"}),
+    utility_unit="chips",
+    counts_wins=False,
     max_decisions=lambda _: 8,
     check=check,
 )

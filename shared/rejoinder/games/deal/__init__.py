@@ -89,6 +89,7 @@ GAME = Game(
     starts=2,
     baseline="risk-aware",
     enumerable=frozenset({"micro", "micro-plain", "micro-ordered"}),
+    utility_unit="wins",
     later=("response", "cannot_refuse"),
     remembered=("cannot_refuse",),
     responses=phases.RESPONSES,
