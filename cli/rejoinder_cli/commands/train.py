@@ -108,6 +108,8 @@ def train(
     tell_result(result, planned.path, output)
     for name, value in latest_exploitability(directory).items():
         output.say(f"{name} {value:.6f} (exact)")
+    for line in latest_matches(directory):
+        output.say(line)
     if not result.finished:
         again = planned.resume_command("train", workers)
         output.say(f"stopped; to go on: {again} --resume")
@@ -227,6 +229,15 @@ def latest_exploitability(directory: RunDir) -> dict[str, float]:
     """By the last evaluation, where the game is small enough for an exact one."""
     known = [r["exploitability"] for r in directory.metrics() if "exploitability" in r]
     return {"exploitability": known[-1]} if known else {}
+
+
+def latest_matches(directory: RunDir) -> list[str]:
+    """The last evaluation, a line for each opponent."""
+    from rejoinder_cli.live import match_in_words
+
+    unit = directory.config.load_game().utility_unit
+    played = [r["matches"] for r in directory.metrics() if "matches" in r]
+    return [match_in_words(name, match, unit) for name, match in (played or [{}])[-1].items()]
 
 
 def result_fields(result: TrainResult) -> dict[str, Any]:
