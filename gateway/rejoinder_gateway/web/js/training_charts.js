@@ -15,6 +15,7 @@ const GAMES = { title: { text: "training games", standoff: 8 }, rangemode: "toze
 export function trainingCharts() {
   const utility = figure("Mean utility", "What it wins a game against each baseline.");
   const wins = figure(WIN_RATE.title, WIN_RATE.about);
+  wins.element.hidden = true; // until an evaluation counts them
   const mer = figure("Maximum expected regret", "How much the policy could still gain, weighted by reach. Lower is better.");
   const updates = figure("Updates by infoset", "Least, median and most updates an infoset has had, on a log scale.");
   const policy = figure("Policy evolution", "The median probability of each action, over the infosets where it is a choice.");
