@@ -154,3 +154,10 @@ def test_eval_names_opponents_for_all_seats(tmp_path: Path) -> None:
     refused = evaluate(*["--opponent", "random"] * 3)
     assert refused.exit_code != 0
     assert "sharing has 3 players: name one opponent" in str(refused.output)
+
+
+def test_a_game_of_three_is_not_played_by_one_person_and_one_agent(tmp_path: Path) -> None:
+    train(RunDir.create(tmp_path / "run", config("external")))
+    refused = CliRunner().invoke(app, ["play", str(tmp_path / "run")])
+    assert refused.exit_code != 0
+    assert "sharing has 3 players; here one person meets one agent" in str(refused.output)
