@@ -109,7 +109,7 @@ def test_a_learner_that_stays_can_be_asked_after_the_end(
     own_server: EmbeddedServer, tmp_path: Path
 ) -> None:
     url, run, folder = own_server.url, tmp_path / "run", tmp_path / "targets"
-    asked = ["learner", "kuhn", "--redis", url, "--run", str(run), "--games", "40", "--stay"]
+    asked = ["learner", "kuhn-rollout", "--redis", url, "--run", str(run), "--games", "40", "--stay"]
     with (
         command(*asked, "--metrics-targets", str(folder)) as learner,
         worker(url, "a", tmp_path / "others"),
@@ -445,7 +445,7 @@ def test_a_learner_that_loses_its_server_is_missed(
     own_server: EmbeddedServer, tmp_path: Path
 ) -> None:
     folder, run = tmp_path / "targets", tmp_path / "run"
-    asked = ["learner", "kuhn", "--redis", own_server.url, "--run", str(run), "--patience", "0.5"]
+    asked = ["learner", "kuhn-rollout", "--redis", own_server.url, "--run", str(run), "--patience", "0.5"]
     with command(*asked, "--metrics-targets", str(folder)) as learner:
         assert eventually(lambda: is_run(run) and RunDir.open(run).status(), 180)
         own_server.kill()

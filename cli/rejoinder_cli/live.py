@@ -130,5 +130,5 @@ def _figures(status: Status) -> str:
     rates = [f"{name} {rate['win_rate']:.1%}" for name, rate in status["win_rates"].items()]
     wins = f" · wins: {', '.join(rates)}" if rates else ""
     exact = status.get("exploitability")
-    exploited = "" if exact is None else f" · exploitability {exact:.4f}"
+    exploited = "" if exact is None else f" · exploitability {exact:.3g}"
     return f"MER {mer}{exploited}{wins} · {status['infosets']:,} infosets"

@@ -109,7 +109,7 @@ def train(
             )
     tell_result(result, planned.path, output)
     for name, value in latest_exploitability(directory).items():
-        output.say(f"{name} {value:.6f} (exact)")
+        output.say(f"{name} {value:.3g} (exact)")
     if not result.finished:
         again = planned.resume_command("train", workers)
         output.say(f"stopped; to go on: {again} --resume")

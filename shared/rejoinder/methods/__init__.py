@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from rejoinder.methods.base import Method
+from rejoinder.methods.exact.full_method import FULL
 from rejoinder.methods.tabular.rollout_method import ROLLOUT
 from rejoinder.methods.tabular.sampling_method import CHANCE, EXTERNAL, OUTCOME
 
 METHODS: dict[str, Method] = {
-    method.name: method for method in (ROLLOUT, EXTERNAL, OUTCOME, CHANCE)
+    method.name: method for method in (ROLLOUT, FULL, EXTERNAL, OUTCOME, CHANCE)
 }
 
 
