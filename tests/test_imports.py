@@ -54,8 +54,6 @@ KNOW_THE_CONTRACT_ALONE = (f"{PACKAGE}.run", f"{PACKAGE}.transport")
 # Measurements that are made of a method's own kernels.
 MADE_OF_METHODS = {
     (f"{PACKAGE}.measure.respond", f"{METHODS}.tabular.rollout"),  # trains a responder by rollouts
-    (f"{PACKAGE}.measure.solve", f"{METHODS}.tabular.sampling"),
-    (f"{PACKAGE}.measure.solve", f"{METHODS}.exact.full"),
     (f"{PACKAGE}.measure.exploit", f"{METHODS}.exact.full"),  # values of terminals
 }
 

@@ -131,7 +131,7 @@ def _figures(status: Status) -> str:
     played = [match_in_words(name, match, unit) for name, match in status["matches"].items()]
     won = f" · {', '.join(played)}" if played else ""
     exact = status.get("exploitability")
-    exploited = "" if exact is None else f" · exploitability {exact:.4f}"
+    exploited = "" if exact is None else f" · exploitability {exact:.3g}"
     return f"MER {mer}{exploited}{won} · {status['infosets']:,} infosets"
 
 

@@ -1,8 +1,8 @@
-"""How figures of response phases are worded, on the screen and in reports."""
+"""How infosets, and figures of response phases, are worded on the screen and in reports."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rejoinder.measure.analytics import ChoiceFigures, ResponseExploitability
@@ -62,3 +62,20 @@ def _with_interval(estimate: Estimate | None, form: str) -> str:
     if estimate.low is None:
         return f"{estimate.value:{form}}"
     return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
+
+
+def described(description: dict[str, Any]) -> str:
+    """What the abstraction shows there, in a line; the actions are told by name elsewhere."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_words(value)}"
+        for name, value in description.items()
+        if name != "actions"
+    )
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"({described(value)})"
+    if isinstance(value, list | tuple):
+        return " ".join(map(_words, value)) or "none"
+    return str(value)

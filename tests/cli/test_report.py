@@ -103,7 +103,7 @@ def test_where_wins_do_not_count_utility_is_shown_and_exploitability_is_exact(ru
     assert [row["games"] for row in rows] == ["25", "50", "75", "100"]
     assert rows[-1]["utility a game"] == f"{exact:.4g}"
     told = dict(row for row in page.tables["Result"] if len(row) == 2)
-    assert told["exploitability"] == f"{exact:.4f} (exact)"
+    assert told["exploitability"] == f"{exact:.3g} (exact)"
     assert told["against random, starts alternate"].endswith("a game, 100 games")
 
 

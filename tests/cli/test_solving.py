@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import refused, run, run_json
+from fastapi.testclient import TestClient
+from gateway_play import API, BASE, Player, settings
 
 from rejoinder_cli.commands.exploit import sure
+from rejoinder_gateway.app import create_app
 
 
 def test_solve_finds_the_value_of_kuhn() -> None:
@@ -28,6 +32,47 @@ def test_solve_tells_what_an_abstraction_costs() -> None:
     assert progress["infosets"] > intent["infosets"]
     said = run(*arguments, "--abstraction", "intent")
     assert "in the real game" in said.stdout
+
+
+def test_what_is_solved_can_be_measured_played_and_exported_like_any_run(tmp_path: Path) -> None:
+    path = tmp_path / "leduc"
+    how = ("solve", "leduc", "--algorithm", "dcfr", "--run", path)
+    assert run_json(*how, "--iterations", "300")["iterations"] == 300
+    assert "holds a run already" in refused(*how)
+    solved = run_json(*how, "--iterations", "1000", "--resume", "--show")
+    assert solved["value"] == pytest.approx(-0.0856064, abs=1e-4)
+    assert solved["exploitability"] < 0.001
+    assert len(solved["strategy"]) == solved["infosets"] == 936
+    for infoset in solved["strategy"]:
+        assert sum(infoset["policy"].values()) == pytest.approx(1.0)
+    assert run_json("digest", path)["digest"] == solved["digest"]
+    assert run_json("verify", path)["verified"] is True
+    exact = run_json("exploit", path)
+    assert exact["exploitability"] == pytest.approx(solved["exploitability"])
+    assert run_json("status", path)["exploitability"] == pytest.approx(solved["exploitability"])
+    with TestClient(
+        create_app(settings(tmp_path, f"sqlite:///{tmp_path / 'gateway.db'}")), base_url=BASE
+    ) as client:
+        served = client.get(f"{API}/runs/leduc").json()
+        assert served["exploitability"] == pytest.approx(solved["exploitability"])
+        player = Player.start(client, {"run": "leduc"})
+        player.play_on(random.Random(1))
+        assert player.game["over"]
+    beaten = run_json("eval", path, "--opponent", "random", "--games", "4000")
+    assert beaten["mean_utility"] > 2 * beaten["utility_error"]
+    assert run("play", path, stdin="quit\n").exit_code == 0
+    run_json("export", path, "--format", "csv", "--out", tmp_path / "policy.csv")
+    assert len((tmp_path / "policy.csv").read_text().splitlines()) > 936
+    page = Path(run_json("report", path)["report"]).read_text("utf-8")
+    assert f"{solved['exploitability']:.3g} (exact)" in page
+    without = run_json("solve", "leduc", "--algorithm", "dcfr", "--iterations", "1000")
+    assert (without["value"], without.get("run")) == (solved["value"], None)
+
+
+def test_show_prints_the_strategy_in_words() -> None:
+    shown = run("solve", "kuhn", "--iterations", "2000", "--show").stdout
+    assert "player 1, card K, moves bet" in shown
+    assert "pass 0.0000  bet 1.0000" in shown
 
 
 def test_sampling_depends_on_the_seed_alone() -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from learning import config, learn
+from naive_cfr import NaiveCfr, fresh
 from runtime import sequential, train_with
+from trees import solved, tree_of
 
+from rejoinder.games import GAMES
 from rejoinder.measure.exploit import policy_exploitability
-from rejoinder.measure.solve import enumerate_game
+from rejoinder.methods.exact.full import VARIANTS
 from rejoinder.methods.tabular import sampling_method
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.methods.tabular.weighting import WEIGHTINGS, entry_dtype
-from rejoinder.run.config import RunConfig, make_config
+from rejoinder.run.config import RunConfig
 from rejoinder.run.rundir import RunDir
 from rejoinder.transport.server import EmbeddedServer
 from rejoinder_learner.state import Learner
@@ -22,29 +25,8 @@ from rejoinder_learner.state import Learner
 METHODS = ("external", "outcome", "chance")
 
 
-def config(game: str, method: str, **settings: Any) -> RunConfig:
-    return make_config(
-        {
-            "game": game,
-            "method": {"name": method, "iterations": 20, **settings},
-            "games": 1_000,
-            "batch": 5,
-            "eval_every": 0,
-            "checkpoint_every": 400,
-        }
-    )
-
-
-def learn(config: RunConfig, units: int) -> Learner:
-    learner, actor = Learner(config), config.actor()
-    for unit in range(units):
-        learner.fold(actor.play(unit, learner.snapshot_for(unit)))
-    return learner
-
-
 def exploitability(config: RunConfig, learner: Learner) -> float:
-    game = config.load_game()
-    tree = enumerate_game(game, next(iter(game.configurations)))
+    tree = tree_of(config.game)
     return policy_exploitability(tree, table_of(learner.policy_rows())).exploitability
 
 
@@ -142,3 +124,35 @@ def test_a_learner_goes_on_from_a_checkpoint_as_if_nothing_had_happened(method: 
     for unit in range(23, 47):
         resumed.fold(actor.play(unit, resumed.snapshot_for(unit)))
     assert resumed.digest() == straight.digest()
+
+
+@pytest.mark.parametrize("method", ["external", "outcome"])
+def test_one_walk_is_exact_on_average(method: str) -> None:
+    """The first walk meets uniform play: seat 0's regrets, seat 1's visits without its own part."""
+    naive = NaiveCfr(fresh(GAMES["kuhn"], "standard"), *VARIANTS["cfr"])
+    naive.run(1)
+    keys = sorted(naive.regret)
+    iterations = 100_000
+    kuhn = config("kuhn", method, iterations=iterations)
+    delta = kuhn.actor().play(0, kuhn.load_method().snapshot(kuhn.task()))
+    where = np.searchsorted(keys, delta["key"])
+    regret, average = np.zeros((12, 2)), np.zeros((12, 2))
+    regret[where], average[where] = delta["regret"] / iterations, delta["average"] / iterations
+    for n, key in enumerate(keys):
+        if key >> 8 == 0:
+            exact = [naive.regret[key][a] for a in (0, 1)]
+            assert regret[n] == pytest.approx(exact, abs=0.02)
+        else:
+            # One in three deals gives them the card, and either first move leads to one infoset.
+            assert average[n] == pytest.approx([1 / 6, 1 / 6], abs=0.01)
+
+
+def test_external_sampling_does_on_an_abstraction_what_the_exact_solver_does() -> None:
+    reference = solved("deal", "dcfr", 300, "intent").measured
+    micro = config("deal", "external", weighting="uniform", rules="micro", abstraction="intent")
+    policy = table_of(learn(micro, 1_000).policy_rows())
+    sampled = policy_exploitability(tree_of("deal", "intent"), policy)
+    # An abstraction forgets, so neither reaches zero against responses that remember.
+    assert reference.exploitability == pytest.approx(0.05625, abs=1e-4)
+    assert sampled.exploitability == pytest.approx(reference.exploitability, abs=0.004)
+    assert sampled.value == pytest.approx(0.0, abs=0.004)

@@ -124,7 +124,7 @@ class TestMicro:
     def test_slots_are_shared_by_policy_key_alone(self, play: str, policy: str) -> None:
         tree = tree_of("deal", play, policy)
         infosets = tree.form.infosets
-        key = infosets["key" if policy == "none" else "policy_key"]
+        key = infosets["policy_key"]
         groups = {(int(k), int(n)) for k, n in zip(key, infosets["actions"], strict=True)}
         slots = {(int(s), int(n)) for s, n in infosets[["slot", "actions"]].tolist()}
         assert infosets["owns_slots"].sum() == len(groups) == len(slots)

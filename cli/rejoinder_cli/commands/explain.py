@@ -9,6 +9,7 @@ import typer
 
 from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import OpenRun, RunArgument, open_run
+from rejoinder_cli.wording import described
 
 if TYPE_CHECKING:
     from rejoinder_learner.explain import Followed, Infoset, Mover, Numbers, Standing
@@ -64,7 +65,7 @@ def explain(
         "history": [_plain(chosen, point) for point in points],
     }
     output.say(f"{chosen.identifier} (key {chosen.key:016x})")
-    output.say(_described(told["description"]))
+    output.say(described(told["description"]))
     _show_history(output, chosen, points)
     if at is not None:
         with output.progress("playing again", at) as update:
@@ -100,7 +101,7 @@ def _list(opened: OpenRun, output: Output) -> None:
         infoset = find_infoset(f"{int(row['key']):016x}", most, abstraction)
         description, visits = abstraction.description(infoset.key), int(row["updates"])
         output.say(f"{infoset.identifier}  {visits:,} visits")
-        output.say(f"  {_described(description)}: {', '.join(infoset.actions)}")
+        output.say(f"  {described(description)}: {', '.join(infoset.actions)}")
         listed.append(
             {
                 "identifier": infoset.identifier,
@@ -111,23 +112,6 @@ def _list(opened: OpenRun, output: Output) -> None:
             }
         )
     output.result({"run": str(opened.run.path), "infosets": listed})
-
-
-def _described(description: dict[str, Any]) -> str:
-    """What the abstraction shows there, in a line; the actions are told by name elsewhere."""
-    return ", ".join(
-        f"{name.replace('_', ' ')} {_words(value)}"
-        for name, value in description.items()
-        if name != "actions"
-    )
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"({_described(value)})"
-    if isinstance(value, list | tuple):
-        return " ".join(map(_words, value)) or "none"
-    return str(value)
 
 
 def _range(games: str | None, last: int) -> range:

@@ -107,7 +107,7 @@ def train(
             )
     tell_result(result, planned.path, output)
     for name, value in latest_exploitability(directory).items():
-        output.say(f"{name} {value:.6f} (exact)")
+        output.say(f"{name} {value:.3g} (exact)")
     for line in latest_matches(directory):
         output.say(line)
     if not result.finished:

@@ -52,9 +52,9 @@ def _result(subject: Subject) -> dict[str, str]:
                 f"at least {found}" if last.is_found else f"nothing was found ({found})"
             ) + f", {last.how}"
         else:
-            told["exploitability"] = f"{last.value:.4f} (exact)"
+            told["exploitability"] = f"{last.value:.3g} (exact)"
         if last.inside is not None:
-            told["exploitability as the abstraction shows it"] = f"{last.inside:.4f} (exact)"
+            told["exploitability as the abstraction shows it"] = f"{last.inside:.3g} (exact)"
     return told | {"digest": opened.digest, "fingerprint": subject.config.fingerprint}
 
 
@@ -76,7 +76,8 @@ def facts(subject: Subject, judged: Sequence[Judgement]) -> list[tuple[str, str,
         sure = "exact" if last.error is None else f"at least, ± {last.error:.3f}"
         if not last.is_found:
             sure = f"nothing was found, ± {last.error:.3f}"
-        found.append((f"{last.value:.3f}", "exploitability", sure))
+        number = f"{last.value:.3g}" if last.error is None else f"{last.value:.3f}"
+        found.append((number, "exploitability", sure))
     found.append(
         (f"{len(subject.opened.checkpoint.rows):,}", "infosets", subject.config.abstraction)
     )

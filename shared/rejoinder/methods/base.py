@@ -19,8 +19,8 @@ snapshot, unit), and the state after n units one of (task, the n deltas in order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -142,3 +142,7 @@ class Method:
     decisions: Callable[[Rows], Rows]  # delta rows as readers take them: key, reach, regret
     quick: Callable[[Any], Any] = lambda settings: settings  # settings that compile the same code
     is_default: bool = False  # the method of a config that names none
+    check_task: Callable[[Task], str | None] = lambda _: None  # why it cannot be learned by this
+    requires: Mapping[str, Any] = field(default_factory=dict)  # values of a run's other fields
+    solvers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Algorithms of the literature by their short names: the settings that make it one."""

@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -27,6 +27,7 @@ from pydantic import (
     SerializeAsAny,
     ValidationError,
     field_validator,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
@@ -75,6 +76,25 @@ class Learning(BaseModel):
     start: str = Field("", pattern="^([0-9a-f]{64})?$")
     """SHA-256 of the rows that the learner starts with, which are the checkpoint at game 0; empty:
     it starts from nothing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fields_that_the_method_requires(cls, given: Any) -> Any:
+        """A method may require values of other fields; those are then the defaults."""
+        method = METHODS.get(_method_name(given.get("method"))) if isinstance(given, dict) else None
+        return {**method.requires, **given} if method else given
+
+    @model_validator(mode="after")
+    def _method_can_learn_it(self) -> Self:
+        method = self.load_method()
+        for name, value in method.requires.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name}: the method {method.name} requires {value}, not {getattr(self, name)}"
+                )
+        if flaw := method.check_task(self.task()):
+            raise ValueError(f"method.name: {method.name} does not work here: {flaw}")
+        return self
 
     @field_validator("game")
     @classmethod
@@ -229,9 +249,7 @@ def make_config(
 
 def _fields_of(fields: Mapping[str, Any]) -> list[str]:
     """The names that a config may have, those in tables too."""
-    given = fields.get("method", {})
-    name = given.get("name") if isinstance(given, Mapping) else given
-    method = METHODS.get(str(name), METHODS[DEFAULT_METHOD])
+    method = METHODS.get(_method_name(fields.get("method")), METHODS[DEFAULT_METHOD])
     inner = [f"method.{name}" for name in method.settings.model_fields]
     return [*RunConfig.model_fields, *inner]
 
@@ -316,6 +334,13 @@ def _override(fields: dict[str, Any], path: str, value: Any) -> None:
     if name not in _TABLES or not isinstance(inner, Mapping):
         raise ConfigError(f"override {path!r}: only {' and '.join(_TABLES)} have fields")
     fields[name] = {**inner, rest: value}
+
+
+def _method_name(given: Any) -> str:
+    """What method a config names, as far as it does."""
+    if isinstance(given, Settings):
+        return given.name
+    return str(given.get("name") if isinstance(given, Mapping) else given)
 
 
 def _method(given: Any) -> Settings:

@@ -188,7 +188,7 @@ function runTiles(run) {
     ["Throughput", number(run.games_per_second, 1), "games a second"],
     ["Time left", duration(run.seconds_left), running ? "at this speed" : STATES[run.state].toLowerCase()],
     ["MER", number(run.mer, 4), "lower is better"],
-    ...(run.exploitability === null ? [] : [["Exploitability", number(run.exploitability, 4), "exact; 0 is equilibrium"]]),
+    ...(run.exploitability === null ? [] : [["Exploitability", `${Number(run.exploitability.toPrecision(3))}`, "exact; 0 is equilibrium"]]),
     ["Infosets", number(run.infosets), run.version === null ? "" : `snapshot version ${number(run.version)}`],
     ["Workers", number(workers), workers ? "at work" : "none at work"],
   ];

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rejoinder.methods.base import Method
+from rejoinder.methods.exact.full_method import FULL
 
-METHODS: tuple[Method, ...] = ()
+METHODS = (FULL,)

@@ -1,15 +1,19 @@
 """Full-tree CFR and its relatives, exactly, on a game in sequence form.
 
-One iteration updates the players in turn. For each: his counterfactual values from the terminals
-and the others' reach, then one sweep over his infosets from the last to the first that adds regrets
-and hands values up. All four variants are one family, discounted CFR with parameters (α, β, γ)
-(Brown and Sandholm, 2019): after iteration t positive regrets are multiplied by tᵅ/(tᵅ+1), negative
-ones by tᵝ/(tᵝ+1), and iteration t enters the average strategy with weight tᵞ.
+One iteration updates the players in turn. For each: the counterfactual values from the terminals
+and the others' reach, then one sweep over the player's infosets from the last to the first that
+adds regrets and hands values up. All four variants are one family, discounted CFR with parameters
+(α, β, γ) (Brown and Sandholm, 2019): after iteration t positive regrets are multiplied by
+tᵅ/(tᵅ+1), negative ones by tᵝ/(tᵝ+1), and iteration t enters the average strategy with weight tᵞ.
 
     cfr   (∞, ∞, 0)     keeps everything, uniform average
     cfr+  (∞, −∞, 1)    forgets negative regret, linear average
     lcfr  (1, 1, 1)     weights iteration t by t
     dcfr  (1.5, 0, 2)   the paper's recommendation
+
+A strategy is one of policy keys. Where a game's key holds less than a player remembers, infosets
+with one key share their strategy, and CFR promises nothing (so far it found equilibria all the
+same); what the strategy is worth is measured against players who remember everything.
 """
 
 from __future__ import annotations
@@ -20,9 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rejoinder.kernel.jit import kernel, rule
+from rejoinder.kernel.masks import WORD, mask_field
+from rejoinder.methods.base import Rows
 from rejoinder.methods.exact.tree import Form, Tree
 from rejoinder.methods.policies import policy_dtype
-from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.methods.tabular.table import Table, table_of, without_gaps
+from rejoinder.methods.tabular.weighting import read_policies
 
 VARIANTS = {
     "cfr": (math.inf, math.inf, 0.0),
@@ -32,18 +39,33 @@ VARIANTS = {
 }
 
 
+def row_dtype(actions: int) -> np.dtype[Any]:
+    """A decision as a solver knows it, by which the solving can go on."""
+    return without_gaps(
+        [
+            ("key", "<u8"),  # of the policy
+            mask_field("legal", actions),
+            ("iterations", "<u8"),  # so far; the same in all rows
+            ("weight", "<f8"),  # of those iterations in the regrets, the same in all rows
+            ("regret", "<f8", (actions,)),
+            ("average", "<f8", (actions,)),  # weighted sum of own reach times strategy
+        ]
+    )
+
+
 class _Work(NamedTuple):
     """A solver's numbers; the first three are its state."""
 
     regret: Any  # float64[slots]
     average: Any  # float64[slots]: weighted sums of own reach times strategy
-    strategy: Any  # float64[slots]: current
+    weight: Any  # float64[1]: of all iterations in the regrets
+    strategy: Any  # float64[slots]: what regret matching makes of the regrets
     reach: Any  # float64[sequences]: scratch
     value: Any  # float64[sequences]: scratch
 
 
 class FullSolver:
-    """CFR on a tree. `run` continues where it stopped."""
+    """CFR on a tree. `run` continues where it stopped, or where some rows say that it did."""
 
     def __init__(self, tree: Tree, variant: str = "cfr") -> None:
         if variant not in VARIANTS:
@@ -51,9 +73,11 @@ class FullSolver:
         self.tree = tree
         self.iterations = 0
         self._parameters = VARIANTS[variant]
+        self._layout = _Layout(tree)
         self._work = _Work(
             np.zeros(tree.slots),
             np.zeros(tree.slots),
+            np.zeros(1),
             uniform_strategy(tree),
             np.zeros(tree.sequences),
             np.zeros(tree.sequences),
@@ -68,17 +92,62 @@ class FullSolver:
         """By slot; uniform where an infoset was never reached."""
         return normalised(self.tree, self._work.average)
 
+    def rows(self) -> Rows:
+        """All that is needed to go on, by policy key."""
+        layout, rows = self._layout, self._layout.rows.copy()
+        rows["iterations"], rows["weight"] = self.iterations, self._work.weight[0]
+        for name, by_slot in (("regret", self._work.regret), ("average", self._work.average)):
+            rows[name][layout.row, layout.action] = by_slot[layout.slot]
+        return rows
+
+    def restore(self, rows: Rows) -> None:
+        """Go on from rows; decisions that they do not have begin anew."""
+        layout, work = self._layout, self._work
+        self.iterations = int(rows["iterations"].max(initial=0))
+        work.weight[0] = rows["weight"].max(initial=0.0)
+        mine = np.zeros(len(layout.rows), rows.dtype)
+        _, here, there = np.intersect1d(
+            layout.rows["key"], rows["key"], assume_unique=True, return_indices=True
+        )
+        mine[here] = rows[there]
+        for name, by_slot in (("regret", work.regret), ("average", work.average)):
+            by_slot[layout.slot] = mine[name][layout.row, layout.action]
+        _match_all(self.tree.form.infosets, work, self.tree.game.players)
+
     def policy(self) -> Table:
-        """The average strategy by policy key, as agents and other trees take it."""
-        owners = self.tree.form.infosets[self.tree.form.infosets["owns_slots"]]
-        if len(np.unique(owners["policy_key"])) < len(owners):
+        """The strategies by policy key, as agents and other trees take them."""
+        return table_of(policies(self.rows()))
+
+
+class _Layout:
+    """Where the slots of a tree's decisions are in rows; a forced move is no decision."""
+
+    def __init__(self, tree: Tree) -> None:
+        infosets = tree.form.infosets
+        decisions = infosets[infosets["owns_slots"] & (infosets["actions"] > 1)]
+        if len(np.unique(decisions["policy_key"])) < len(decisions):
             raise ValueError(
-                f"{self.tree.game.name}: this strategy uses more memory than a policy key holds"
+                f"{tree.game.name}: infosets with one key of {tree.policy.name} have "
+                "different actions"
             )
-        rows = np.zeros(len(owners), policy_dtype(len(self.tree.policy.actions)))
-        rows["key"] = owners["policy_key"]
-        _read(owners, self.tree.moves, self.average_strategy(), rows)
-        return table_of(rows)
+        counts = decisions["actions"]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.row = np.repeat(np.arange(len(decisions)), counts)
+        self.slot = np.repeat(decisions["slot"], counts) + within
+        self.action = tree.moves[np.repeat(decisions["first"], counts) + within]
+        self.rows = np.zeros(len(decisions), row_dtype(len(tree.policy.actions)))
+        self.rows["key"] = decisions["policy_key"]
+        words = self.rows["legal"].reshape(len(decisions), -1)
+        bit = np.uint64(1) << (self.action % WORD).astype(np.uint64)
+        np.bitwise_or.at(words, (self.row, self.action // WORD), bit)
+        self.rows["legal"] = words.reshape(self.rows["legal"].shape)
+
+
+def policies(rows: Rows) -> Rows:
+    """The strategies of regret matching and the average ones."""
+    made = np.zeros(len(rows), policy_dtype(rows.dtype["regret"].shape[0]))
+    read_policies(rows, made)
+    return made
 
 
 def uniform_strategy(tree: Tree) -> Any:
@@ -104,15 +173,6 @@ def _normalise(infosets: Any, weights: Any, strategy: Any) -> None:
 
 
 @kernel
-def _read(owners: Any, moves: Any, strategy: Any, rows: Any) -> None:
-    for i in range(len(owners)):
-        for k in range(owners[i].actions):
-            p = strategy[owners[i].slot + k]
-            for column in range(2):
-                rows[i].policy[column, moves[owners[i].first + k]] = p
-
-
-@kernel
 def _iterate(form: Form, work: Any, parameters: Any, done: Any, iterations: Any) -> None:
     alpha, beta, gamma = parameters
     players = form.terminals.shape[1]
@@ -121,7 +181,8 @@ def _iterate(form: Form, work: Any, parameters: Any, done: Any, iterations: Any)
     for t in range(done + 1, done + iterations + 1):
         keep_positive = _discount(t, alpha)
         keep_negative = _discount(t, beta)
-        weight = np.float64(t) ** gamma
+        weight = _power(t, gamma)
+        work.weight[0] = (work.weight[0] + 1.0) * keep_positive
         for p in range(players):
             terminal_values(form, work.reach, p, work.value)
             _add_regrets(form.infosets, work, p)
@@ -136,8 +197,17 @@ def _discount(t: Any, exponent: Any) -> Any:
         return 1.0
     if exponent == -np.inf:
         return 0.0
-    power = np.float64(t) ** exponent
+    power = _power(t, exponent)
     return power / (power + 1.0)
+
+
+@rule
+def _power(t: Any, exponent: Any) -> Any:
+    """By products and a square root, for halves: those are the same bits on every machine."""
+    power = 1.0
+    for _ in range(int(exponent)):
+        power *= np.float64(t)
+    return power * np.sqrt(np.float64(t)) if exponent % 1.0 else power
 
 
 @rule
@@ -196,9 +266,16 @@ def _add_strategy(infosets: Any, work: Any, player: Any, weight: Any) -> None:
                 work.average[infoset.slot + k] += weight * work.reach[infoset.first + k]
 
 
+@kernel
+def _match_all(infosets: Any, work: Any, players: Any) -> None:
+    """The strategies that belong to the regrets."""
+    for p in range(players):
+        _match(infosets, work, p, 1.0, 1.0)
+
+
 @rule
 def _match(infosets: Any, work: Any, player: Any, positive: Any, negative: Any) -> None:
-    """Regret matching, then the discount (a common factor does not change the strategy)."""
+    """Discount the regrets, then match them: the strategy is a function of what is kept."""
     for i in range(len(infosets)):
         infoset = infosets[i]
         # Infosets with one policy key share their slots: the first that owns them does the work.
@@ -207,8 +284,10 @@ def _match(infosets: Any, work: Any, player: Any, positive: Any, negative: Any) 
         slot, n = infoset.slot, infoset.actions
         total = 0.0
         for k in range(slot, slot + n):
+            work.regret[k] *= positive if work.regret[k] > 0.0 else negative
             total += max(work.regret[k], 0.0)
         for k in range(slot, slot + n):
-            regret = work.regret[k]
-            work.strategy[k] = max(regret, 0.0) / total if total > 0.0 else 1.0 / n
-            work.regret[k] = regret * (positive if regret > 0.0 else negative)
+            work.strategy[k] = max(work.regret[k], 0.0) / total if total > 0.0 else 1.0 / n
+
+
+FULL_KERNELS = (_iterate, _match_all)

@@ -148,7 +148,7 @@ def build_tree(
         )
     used = infosets.rows[: infosets.size[0]].copy()
     sequences = game.players + int(used["actions"].sum())
-    slots = _assign_slots(used, "key" if policy.number == CONCRETE else "policy_key")
+    slots = _assign_slots(used)
     return Tree(
         game=game,
         rules=rules,
@@ -172,6 +172,16 @@ def _check_abstractions(game: Game, play: Abstraction, policy: Abstraction) -> N
             f"{game.name}: {policy.name} has options, so its policies can be followed only in its "
             f"own tree, not in that of {play.name}"
         )
+
+
+def why_not_enumerable(game: Game, rules: Rules) -> str | None:
+    """Why there can be no tree of the game with these rules, if there cannot."""
+    if game.is_enumerable(rules):
+        return None
+    known = ", ".join(sorted(game.enumerable)) or "none"
+    names = [name for name, known_rules in game.configurations.items() if known_rules == rules]
+    what = f"{game.name}-{names[0]}" if names else f"{game.name} with these rules"
+    return f"{what} is too large to enumerate; of its configurations these are not: {known}"
 
 
 def _frame_dtype(game: Game, play: Abstraction) -> np.dtype[Any]:
@@ -356,12 +366,12 @@ def _name_sequences(
         s += 1
 
 
-def _assign_slots(infosets: Any, key: str) -> int:
-    """Give infosets with the same key and actions the same slots; returns how many.
+def _assign_slots(infosets: Any) -> int:
+    """Give infosets with the same policy key and actions the same slots; returns how many.
 
-    A real-game strategy may use all that its player remembers; an abstract one only the policy key.
+    A strategy that is to be played knows no more than the policy key, in the real game too.
     """
-    together = np.stack([infosets[key], infosets["actions"].astype(np.uint64)], axis=1)
+    together = np.stack([infosets["policy_key"], infosets["actions"].astype(np.uint64)], axis=1)
     _, example, group = np.unique(together, axis=0, return_index=True, return_inverse=True)
     sizes = infosets["actions"][example]
     infosets["owns_slots"][example] = True
@@ -375,3 +385,6 @@ def _merge_terminals(form: Form) -> Form:
     utilities = np.zeros((len(merged), form.utilities.shape[1]))
     np.add.at(utilities, group.reshape(-1), form.utilities)
     return Form(form.infosets, np.ascontiguousarray(merged), utilities)
+
+
+TREE_KERNELS = (_walk,)

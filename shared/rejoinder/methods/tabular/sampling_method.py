@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +29,8 @@ from rejoinder.methods.tabular.weighting import (
     row_dtype,
     strategy_dtype,
 )
+
+Kernel = Callable[..., None]
 
 MAX_ENTRIES = 2**22  # of one unit
 _FIRST_ENTRIES = 1024  # room in a new delta; it grows by itself
@@ -69,7 +72,8 @@ class ChanceSettings(SamplingSettings):
 class BlockActor:
     """Plays the blocks of one task."""
 
-    def __init__(self, task: Task, sampling: int) -> None:
+    def __init__(self, task: Task, play_block: Kernel) -> None:
+        self._play_block = play_block
         depth = task.game.max_decisions(task.rules) + 3
         self._template = task.game.template(task.rules)
         self._states = np.zeros(depth, task.game.dtype)
@@ -81,17 +85,17 @@ class BlockActor:
             task.game.players,
             task.game.starts,
             task.abstraction.argument(),
-            sampling,
-            float(getattr(task.settings, "exploration", 0.0)),
+            *((task.settings.exploration,) if isinstance(task.settings, OutcomeSettings) else ()),
         )
-        self._delta = new_table(entry_dtype(task.actions), _FIRST_ENTRIES)
+        self._delta = new_table(walks.sums_dtype(task.actions), _FIRST_ENTRIES)
+        self._entry_dtype = entry_dtype(task.actions)
 
     def play(self, unit: int, snapshot: TableSnapshot) -> Delta:
         """The delta of a unit; valid until the next call."""
         while True:
             self._empty_delta()
             try:
-                walks.play_block(
+                self._play_block(
                     self._template,
                     snapshot.table,
                     self._states,
@@ -108,7 +112,9 @@ class BlockActor:
                     raise
                 self._delta = new_table(self._delta.rows.dtype, room)
             else:
-                made: Delta = self._delta.rows[: self._delta.size[0]]
+                sums = self._delta.rows[: self._delta.size[0]]
+                made: Delta = np.zeros(len(sums), self._entry_dtype)
+                walks.round_sums(sums, made)
                 return made
 
     def _empty_delta(self) -> None:
@@ -198,11 +204,11 @@ def _work(task: Task, entries: Rows) -> Work:
     return Work(responses=int(task.in_responses(legal).sum()))
 
 
-def _method(name: str, settings: type[SamplingSettings], sampling: int) -> Method:
+def _method(name: str, settings: type[SamplingSettings], play_block: Kernel, solver: str) -> Method:
     return Method(
         name=name,
         settings=settings,
-        kernels=(walks.play_block, fold_units, fold_alike, read_strategies),
+        kernels=(play_block, fold_units, fold_alike, read_strategies),
         counts="iterations",
         delta_dtype=lambda task: entry_dtype(task.actions),
         state_dtype=_state_dtype,
@@ -210,7 +216,7 @@ def _method(name: str, settings: type[SamplingSettings], sampling: int) -> Metho
         most_entries=lambda _: MAX_ENTRIES,
         check_delta=_check_delta,
         check_snapshot=lambda _, rows: _check_snapshot(rows),
-        actor=lambda task: BlockActor(task, sampling),
+        actor=lambda task: BlockActor(task, play_block),
         model=_model,
         snapshot=lambda task: TableSnapshot(strategy_dtype(task.actions)),
         snapshot_rows=lambda _, rows: _strategies(rows),
@@ -219,9 +225,10 @@ def _method(name: str, settings: type[SamplingSettings], sampling: int) -> Metho
         work=lambda task, entries, _: _work(task, entries),
         decisions=_decisions,
         quick=lambda settings: settings.model_copy(update={"iterations": 1}),
+        solvers={solver: {"weighting": "uniform"}},
     )
 
 
-EXTERNAL = _method("external", ExternalSettings, walks.EXTERNAL)
-OUTCOME = _method("outcome", OutcomeSettings, walks.OUTCOME)
-CHANCE = _method("chance", ChanceSettings, walks.CHANCE_SAMPLING)
+EXTERNAL = _method("external", ExternalSettings, walks.play_external, "es-mccfr")
+OUTCOME = _method("outcome", OutcomeSettings, walks.play_outcome, "os-mccfr")
+CHANCE = _method("chance", ChanceSettings, walks.play_chance, "cs-mccfr")

@@ -53,15 +53,13 @@ from rejoinder.kernel.masks import (
 from rejoinder.kernel.rng import TRAINING, open_stream, uniform
 from rejoinder.methods.tabular.table import EMPTY, find, find_or_add
 
-EXTERNAL, OUTCOME, CHANCE_SAMPLING = 0, 1, 2
-
 
 def frame_dtype(actions: int, players: int) -> np.dtype[Any]:
     """One infoset on the current path."""
     return np.dtype(
         [
             ("row", "<i8"),  # in the delta
-            ("player", "<i8"),
+            ("player", "<i8"),  # who decides (chance sampling)
             mask_field("legal", actions),
             mask_field("untried", actions),  # mask of the actions still to be walked
             ("action", "<i8"),  # the one being walked
@@ -74,8 +72,23 @@ def frame_dtype(actions: int, players: int) -> np.dtype[Any]:
     )
 
 
+def sums_dtype(actions: int) -> np.dtype[Any]:
+    """What iterations have given for one infoset so far, and what is played there."""
+    return np.dtype(
+        [
+            ("key", "<u8"),
+            mask_field("legal", actions),
+            ("visits", "<i8"),
+            ("strategy", "<f8", (actions,)),  # the snapshot's
+            ("regret", "<f8", (actions,)),
+            ("average", "<f8", (actions,)),
+        ],
+        align=True,
+    )
+
+
 @kernel
-def play_block(
+def play_external(
     template: Any,
     snapshot: Any,
     states: Any,  # scratch, one for each decision on a path and one more
@@ -87,31 +100,72 @@ def play_block(
     players: Any,
     starts: Any,
     abstraction: Any,
-    sampling: Any,
-    exploration: Any,
-    delta: Any,  # out: an empty table
+    delta: Any,  # out: an empty table of `sums_dtype`
 ) -> None:
-    """Play one unit; MemoryError if the delta has too little room."""
+    """Play one unit of external sampling; MemoryError if the delta has too little room."""
     rng = streams[0]
     open_stream(rng, np.uint64(seed), np.uint64(unit), np.uint64(TRAINING))
+    averages = players == 2
     for i in range(iterations):
         beginner = (unit * iterations + i) % starts
-        if sampling == CHANCE_SAMPLING:
-            _deal(states[0], template[0], beginner, abstraction, rng)
-            _walk_all(states, streams, frames, players, abstraction, snapshot, delta)
-            continue
         for player in range(players):
             _deal(states[0], template[0], beginner, abstraction, rng)
-            averages = players == 2
-            if sampling == EXTERNAL:
-                _walk_external(states, frames, player, abstraction, snapshot, delta, averages, rng)
-            else:
-                how = (averages, exploration)
-                _walk_outcome(states[0], frames, player, abstraction, snapshot, delta, how, rng)
-        if players > 2:
-            for player in range(players):
-                _deal(states[0], template[0], beginner, abstraction, rng)
-                _walk_average(states[0], frames[0], player, abstraction, snapshot, delta, rng)
+            _walk_external(states, frames, player, abstraction, snapshot, delta, averages, rng)
+        if not averages:
+            _average(states[0], template[0], beginner, players, abstraction, snapshot, delta, rng)
+
+
+@kernel
+def play_outcome(
+    template: Any,
+    snapshot: Any,
+    states: Any,
+    streams: Any,
+    frames: Any,
+    seed: Any,
+    unit: Any,
+    iterations: Any,
+    players: Any,
+    starts: Any,
+    abstraction: Any,
+    exploration: Any,
+    delta: Any,
+) -> None:
+    """The same for outcome sampling: a kernel of its own, so that each is compiled by itself."""
+    rng = streams[0]
+    open_stream(rng, np.uint64(seed), np.uint64(unit), np.uint64(TRAINING))
+    averages = players == 2
+    for i in range(iterations):
+        beginner = (unit * iterations + i) % starts
+        for player in range(players):
+            _deal(states[0], template[0], beginner, abstraction, rng)
+            how = (averages, exploration)
+            _walk_outcome(states[0], frames, player, abstraction, snapshot, delta, how, rng)
+        if not averages:
+            _average(states[0], template[0], beginner, players, abstraction, snapshot, delta, rng)
+
+
+@kernel
+def play_chance(
+    template: Any,
+    snapshot: Any,
+    states: Any,
+    streams: Any,
+    frames: Any,
+    seed: Any,
+    unit: Any,
+    iterations: Any,
+    players: Any,
+    starts: Any,
+    abstraction: Any,
+    delta: Any,
+) -> None:
+    """The same for chance sampling."""
+    open_stream(streams[0], np.uint64(seed), np.uint64(unit), np.uint64(TRAINING))
+    for i in range(iterations):
+        beginner = (unit * iterations + i) % starts
+        _deal(states[0], template[0], beginner, abstraction, streams[0])
+        _walk_all(states, streams, frames, players, abstraction, snapshot, delta)
 
 
 @rule
@@ -148,7 +202,7 @@ def _walk_external(
                 depth -= 1
                 frame = frames[depth]
                 frame.value[frame.action] = value
-                frame.expected[0] += frame.strategy[frame.action] * value
+                frame.expected[0] += delta.rows[frame.row].strategy[frame.action] * value
                 if some(load(frame, "untried")):
                     break
                 value = frame.expected[0]
@@ -181,7 +235,7 @@ def _walk_outcome(
     ):
         frame = frames[depth]
         _open(state, frame, abstraction, snapshot, delta)
-        legal = load(frame, "legal")
+        legal, strategy = load(frame, "legal"), delta.rows[frame.row].strategy
         explored = exploration / count(legal)
         u = uniform(rng)
         frame.action = first(legal)
@@ -190,7 +244,7 @@ def _walk_outcome(
         while some(left):
             a = first(left)
             left = rest(left)
-            p = explored + (1.0 - exploration) * frame.strategy[a]
+            p = explored + (1.0 - exploration) * strategy[a]
             if u >= 0.0:
                 frame.action = a
                 chosen = p
@@ -206,8 +260,8 @@ def _walk_outcome(
         depth -= 1
         frame = frames[depth]
         row = delta.rows[frame.row]
-        expected = frame.strategy[frame.action] * tail
-        row.visits += np.uint32(1)
+        expected = row.strategy[frame.action] * tail
+        row.visits += 1
         left = load(frame, "legal")
         while some(left):
             a = first(left)
@@ -235,9 +289,11 @@ def _walk_all(
     copy_record(streams[1], streams[0])
     while True:
         state, frame = states[depth], frames[depth]
-        _play_forced(state, abstraction, streams[depth + 1])
-        if current_player(state) != OVER:
+        if _play_forced(state, frame, abstraction, streams[depth + 1]):
             _open(state, frame, abstraction, snapshot, delta)
+            frame.player = current_player(state)
+            for a in range(len(frame.strategy)):
+                frame.strategy[a] = delta.rows[frame.row].strategy[a]
             for p in range(players):
                 frame.expected[p] = 0.0
         else:
@@ -278,14 +334,17 @@ def _skip(rng: Any) -> None:
 
 
 @rule
-def _play_forced(state: Any, abstraction: Any, rng: Any) -> None:
-    """Play moves without a choice, until there is one or the game is over."""
+def _play_forced(state: Any, frame: Any, abstraction: Any, rng: Any) -> Any:
+    """Play moves without a choice until there is one (True, the frame has the legal actions) or the
+    game is over (False)."""
     while current_player(state) != OVER:
         legal = legal_actions(state, abstraction)
         if several(legal):
-            return
+            store(frame, "legal", legal)
+            return True
         play_action(state, abstraction, first(legal))
         settle(state, abstraction, rng)
+    return False
 
 
 @rule
@@ -326,8 +385,25 @@ def _close(frame: Any, players: Any, delta: Any) -> None:
 
 
 @rule
+def _average(
+    state: Any,
+    template: Any,
+    beginner: Any,
+    players: Any,
+    abstraction: Any,
+    snapshot: Any,
+    delta: Any,
+    rng: Any,
+) -> None:
+    """Add the strategies of all players, each along a game of their own."""
+    for player in range(players):
+        _deal(state, template, beginner, abstraction, rng)
+        _walk_average(state, player, abstraction, snapshot, delta, rng)
+
+
+@rule
 def _walk_average(
-    state: Any, frame: Any, player: Any, abstraction: Any, snapshot: Any, delta: Any, rng: Any
+    state: Any, player: Any, abstraction: Any, snapshot: Any, delta: Any, rng: Any
 ) -> None:
     """Add a player's strategy along a game in which the others play uniformly."""
     while current_player(state) != OVER:
@@ -335,8 +411,7 @@ def _walk_average(
         if current_player(state) != player:
             action = random_action(legal, rng)
         elif several(legal):
-            _read(state, abstraction, snapshot, legal, frame.strategy)
-            action = _add_average(state, frame.strategy, legal, 1.0, abstraction, delta, rng)
+            action = _add_average(state, legal, 1.0, abstraction, snapshot, delta, rng)
         else:
             action = first(legal)
         play_action(state, abstraction, action)
@@ -346,7 +421,7 @@ def _walk_average(
 @rule
 def _let_others_play(
     state: Any,
-    frame: Any,  # scratch
+    frame: Any,  # the legal actions, if it is True
     player: Any,
     abstraction: Any,
     snapshot: Any,
@@ -364,43 +439,58 @@ def _let_others_play(
         if not several(legal):
             action = first(legal)
         elif mover == player:
+            store(frame, "legal", legal)
             return True
+        elif averages:
+            action = _add_average(state, legal, weight, abstraction, snapshot, delta, rng)
         else:
-            _read(state, abstraction, snapshot, legal, frame.strategy)
-            if averages:
-                action = _add_average(state, frame.strategy, legal, weight, abstraction, delta, rng)
-            else:
-                action = _draw(frame.strategy, legal, uniform(rng))
+            _read(snapshot, infoset_key(state, abstraction), legal, frame.strategy)
+            action = _draw(frame.strategy, legal, uniform(rng))
         play_action(state, abstraction, action)
         settle(state, abstraction, rng)
 
 
-@rule
+@hot
 def _add_average(
-    state: Any, strategy: Any, legal: Any, weight: Any, abstraction: Any, delta: Any, rng: Any
+    state: Any, legal: Any, weight: Any, abstraction: Any, snapshot: Any, delta: Any, rng: Any
 ) -> Any:
-    """Add the strategy of the player to move to the delta; returns an action drawn from it."""
-    row = delta.rows[find_or_add(delta, infoset_key(state, abstraction))]
-    store(row, "legal", legal)
+    """Add the strategy of the player to move to the delta; returns an action drawn from it.
+
+    Reading, adding and drawing are one loop here: it is the hottest there is.
+    """
+    row = delta.rows[_enter(delta, snapshot, infoset_key(state, abstraction), legal)]
+    u = uniform(rng)
+    chosen = first(legal)
     left = legal
     while some(left):
         a = first(left)
         left = rest(left)
-        row.average[a] += weight * strategy[a]
-    return _draw(strategy, legal, uniform(rng))
+        p = row.strategy[a]
+        row.average[a] += weight * p
+        if u >= 0.0 and p > 0.0:
+            chosen = a
+        u -= p
+    return chosen
+
+
+@hot
+def _open(state: Any, frame: Any, abstraction: Any, snapshot: Any, delta: Any) -> None:
+    """Start a frame at an infoset with a choice, among the frame's legal actions."""
+    legal = load(frame, "legal")
+    frame.row = _enter(delta, snapshot, infoset_key(state, abstraction), legal)
+    store(frame, "untried", legal)
+    frame.expected[0] = 0.0
 
 
 @rule
-def _open(state: Any, frame: Any, abstraction: Any, snapshot: Any, delta: Any) -> None:
-    """Start a frame at an infoset with a choice."""
-    legal = legal_actions(state, abstraction)
-    frame.row = find_or_add(delta, infoset_key(state, abstraction))
-    frame.player = current_player(state)
-    store(frame, "legal", legal)
-    store(frame, "untried", legal)
-    frame.expected[0] = 0.0
-    store(delta.rows[frame.row], "legal", legal)
-    _read(state, abstraction, snapshot, legal, frame.strategy)
+def _enter(delta: Any, snapshot: Any, key: Any, legal: Any) -> Any:
+    """The row of an infoset in the delta; the snapshot is searched for it once in a unit."""
+    size = delta.size[0]
+    row = find_or_add(delta, key)
+    if row == size:
+        store(delta.rows[row], "legal", legal)
+        _read(snapshot, key, legal, delta.rows[row].strategy)
+    return row
 
 
 @hot
@@ -414,7 +504,7 @@ def _next_action(frame: Any) -> Any:
 
 @hot
 def _add_regrets(row: Any, frame: Any, expected: Any, weight: Any) -> None:
-    row.visits += np.uint32(1)
+    row.visits += 1
     left = load(frame, "legal")
     while some(left):
         a = first(left)
@@ -423,9 +513,9 @@ def _add_regrets(row: Any, frame: Any, expected: Any, weight: Any) -> None:
 
 
 @rule
-def _read(state: Any, abstraction: Any, snapshot: Any, legal: Any, strategy: Any) -> None:
-    """The snapshot's strategy at the infoset of the player to move."""
-    row = find(snapshot, infoset_key(state, abstraction))
+def _read(snapshot: Any, key: Any, legal: Any, strategy: Any) -> None:
+    """The snapshot's strategy at an infoset; uniform where it knows none."""
+    row = find(snapshot, key)
     even = 1.0 / count(legal)
     left = legal
     while some(left):
@@ -446,3 +536,15 @@ def _draw(strategy: Any, legal: Any, u: Any) -> Any:
             chosen = a
         u -= strategy[a]
     return chosen
+
+
+@kernel
+def round_sums(sums: Any, entries: Any) -> None:
+    """Entries as they travel."""
+    for e in range(len(sums)):
+        entries[e].key = sums[e].key
+        entries[e].legal = sums[e].legal
+        entries[e].visits = sums[e].visits
+        for a in range(len(sums[e].regret)):
+            entries[e].regret[a] = sums[e].regret[a]
+            entries[e].average[a] = sums[e].average[a]

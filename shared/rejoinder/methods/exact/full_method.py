@@ -1,0 +1,148 @@
+"""The method `full`: CFR on the whole tree, exactly (see `full`), as training by units.
+
+A unit is some iterations that go on from the snapshot, which is the whole state of the solver; its
+delta is the state after them, and folding it replaces the state. So every unit needs the one before
+it (`requires`: a snapshot after each unit, and none behind the newest): one worker is at work at a
+time. The state after n iterations does not depend on how they are cut into units.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from rejoinder.kernel.jit import kernel
+from rejoinder.kernel.masks import mask_field, mask_table
+from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
+from rejoinder.methods.exact.full import FULL_KERNELS, VARIANTS, FullSolver, policies, row_dtype
+from rejoinder.methods.exact.tree import TREE_KERNELS, build_tree, why_not_enumerable
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot
+from rejoinder.methods.tabular.table import find_or_add
+
+MAX_ENTRIES = 2**22  # of one unit
+
+
+class FullSettings(Settings):
+    name: Literal["full"] = "full"
+    """The method."""
+    algorithm: Literal["cfr", "cfr+", "lcfr", "dcfr"] = "dcfr"
+    """Which of the family: plain CFR, CFR+, linear or discounted CFR."""
+    iterations: int = Field(100, ge=1, le=1_000_000)
+    """Iterations in a unit."""
+
+    @property
+    def block(self) -> int:
+        return self.iterations
+
+    def meaning_of_rows(self) -> dict[str, Any]:
+        return {"name": self.name, "algorithm": self.algorithm}
+
+
+class FullActor:
+    """Goes on with the solving of one task."""
+
+    def __init__(self, task: Task) -> None:
+        tree = build_tree(task.game, task.rules, task.abstraction)
+        self._solver = FullSolver(tree, task.settings.algorithm)
+        self._iterations = task.settings.iterations
+
+    def play(self, unit: int, snapshot: TableSnapshot) -> Delta:  # noqa: ARG002
+        """The state of the solver after the snapshot's and a unit more."""
+        self._solver.restore(snapshot.rows)
+        self._solver.run(self._iterations)
+        return self._solver.rows()
+
+
+def _model(task: Task, rows: Rows | None) -> TableModel:
+    def replace(table: Any, entries: Any, _: int, __: list[int], touched: Any) -> None:
+        _find(table, entries, touched)
+        table.rows[touched] = entries
+
+    return TableModel(row_dtype(task.actions), replace, lambda rows: rows.copy(), rows)
+
+
+@kernel
+def _find(table: Any, entries: Any, touched: Any) -> None:
+    for e in range(len(entries)):
+        touched[e] = find_or_add(table, entries[e].key)
+
+
+def _check_rows(task: Task, rows: Rows) -> str | None:
+    """Why no solver can have been in this state."""
+    legal = mask_table(rows["legal"], task.actions)
+    sums = np.stack([rows["regret"], rows["average"]])
+    if not np.isfinite(sums).all() or not np.isfinite(rows["weight"]).all():
+        return "regrets, averages and weights must be finite"
+    if (rows["average"] < 0).any() or (rows["weight"] < 0).any():
+        return "averages and weights must not be negative"
+    bits = np.bitwise_count(rows["legal"]).reshape(len(rows), -1).sum(axis=1)
+    if (legal.sum(axis=1) < 2).any() or (bits > legal.sum(axis=1)).any():
+        return "a decision has at least two of the game's actions"
+    if (sums[:, ~legal] != 0).any():
+        return "an action that is not legal has no regret and no average"
+    if len(np.unique(rows["iterations"])) > 1 or len(np.unique(rows["weight"])) > 1:
+        return "all rows must be of one iteration"
+    return None
+
+
+def _learned(rows: Rows) -> Rows:
+    """Rows with the names that the rollout method's have: those are what readers take.
+
+    Counterfactual regrets have the others' reach in them, so that here all infosets weigh the same.
+    """
+    actions = rows.dtype["regret"].shape[0]
+    made = np.zeros(
+        len(rows),
+        [
+            *(("key", "<u8"), mask_field("legal", actions), ("updates", "<i8"), ("reach", "<f8")),
+            *(("regret", "<f8", (actions,)), ("count", "<f8", (actions,))),
+            ("policy", "<f8", (2, actions)),
+        ],
+    )
+    for name in ("key", "legal", "regret"):
+        made[name] = rows[name]
+    made["updates"], made["reach"] = rows["iterations"], 1.0
+    made["count"] = rows["weight"][:, None]
+    made["policy"] = policies(rows)["policy"]
+    return made
+
+
+def _decisions(delta: Rows) -> Rows:
+    """Every decision; the regrets are the sums after the unit, since that is what a delta has."""
+    actions = delta.dtype["regret"].shape[0]
+    made = np.zeros(len(delta), [("key", "<u8"), ("reach", "<f8"), ("regret", "<f8", (actions,))])
+    made["key"], made["reach"], made["regret"] = delta["key"], 1.0, delta["regret"]
+    return made
+
+
+def _work(task: Task, entries: Rows) -> Work:
+    legal = mask_table(entries["legal"], task.actions)
+    return Work(responses=int(task.in_responses(legal).sum()))
+
+
+FULL = Method(
+    name="full",
+    settings=FullSettings,
+    kernels=(*TREE_KERNELS, *FULL_KERNELS),
+    counts="iterations",
+    delta_dtype=lambda task: row_dtype(task.actions),
+    state_dtype=lambda task: row_dtype(task.actions),
+    snapshot_dtype=lambda task: row_dtype(task.actions),
+    most_entries=lambda _: MAX_ENTRIES,
+    check_task=lambda task: why_not_enumerable(task.game, task.rules),
+    check_delta=_check_rows,
+    check_snapshot=_check_rows,
+    actor=FullActor,
+    model=_model,
+    snapshot=lambda task: TableSnapshot(row_dtype(task.actions)),
+    snapshot_rows=lambda _, rows: rows.copy(),
+    policy_rows=lambda _, rows: policies(rows),
+    learned=lambda _, rows: _learned(rows),
+    work=lambda task, entries, _: _work(task, entries),
+    decisions=_decisions,
+    requires={"batch": 1, "lag": 0},
+    solvers={name: {"algorithm": name} for name in VARIANTS},
+    quick=lambda settings: settings.model_copy(update={"iterations": 1}),
+)
