@@ -74,7 +74,7 @@ def actions_in(mask: Any) -> list[int]:
 
 def mask_table(masks: Any, actions: int) -> Any:
     """Masks of many records as bool[records, actions]."""
-    words = masks.reshape(len(masks), -1)
+    words = masks[:, None] if masks.ndim == 1 else masks
     a = np.arange(actions)
     shifted = words[:, a // WORD] >> (a % WORD).astype(np.uint64)
     return shifted & np.uint64(1) == 1

@@ -77,8 +77,8 @@ def _check_rows(task: Task, rows: Rows) -> str | None:
         return "regrets, averages and weights must be finite"
     if (rows["average"] < 0).any() or (rows["weight"] < 0).any():
         return "averages and weights must not be negative"
-    bits = np.bitwise_count(rows["legal"]).reshape(len(rows), -1).sum(axis=1)
-    if (legal.sum(axis=1) < 2).any() or (bits > legal.sum(axis=1)).any():
+    actions, bits = legal.sum(axis=1), np.bitwise_count(rows["legal"])
+    if (actions < 2).any() or bits.sum() > actions.sum():
         return "a decision has at least two of the game's actions"
     if (sums[:, ~legal] != 0).any():
         return "an action that is not legal has no regret and no average"
