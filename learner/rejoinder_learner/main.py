@@ -95,6 +95,7 @@ class LearnerService:
                     self._keep_trying(self._step)
             except Exception:
                 self._save()  # whatever it is, nothing that was learned is lost
+                self._journal.wait()
                 raise
             seconds = time.monotonic() - (self._began or time.monotonic())
             self._note_workers()
@@ -201,6 +202,7 @@ class LearnerService:
         if time.monotonic() - self._looked < LOOK:
             return
         self._looked = time.monotonic()
+        self._journal.poll()
         if not self._bus.claim():
             raise RunError(f"another learner has taken over the run {self._bus.run}")
         queued = self._bus.waiting()

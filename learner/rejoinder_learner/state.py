@@ -16,14 +16,16 @@ iterations, `config.block` in a unit.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rejoinder.methods.base import Delta, Rows, Snapshot
 from rejoinder.methods.tabular.patch import Patch, difference, merge
+from rejoinder.methods.tabular.table import opaque
 from rejoinder.run.checkpoints import Checkpoint, Policies, digest, needed_versions
 from rejoinder.run.config import Learning
 from rejoinder.run.ledger import SnapshotId, genesis, head_of, record
@@ -58,6 +60,7 @@ class Learner:
         self._oldest_snapshot = self._method.snapshot(self._task)
         self._versions: deque[Version] = deque()
         self._records: list[bytes] = []
+        self._unsaved = np.zeros(0, bool)  # by row: written since `take_unsaved`, up to a snapshot
         self._games_per_version = config.batch * config.block
         self._model = self._method.model(self._task, checkpoint.rows if checkpoint else None)
         if checkpoint:
@@ -148,21 +151,42 @@ class Learner:
         self._records.clear()
         return taken
 
+    def take_unsaved(self) -> Any:
+        """The numbers of the rows written since this was last asked, increasing."""
+        self.mark_unsaved(self._model.written())
+        index = np.flatnonzero(self._unsaved)
+        self._unsaved[:] = False
+        return index
+
+    def mark_unsaved(self, index: Any) -> None:
+        """These rows, too, are in no checkpoint."""
+        if len(self._unsaved) < len(self.rows):
+            before, self._unsaved = self._unsaved, np.zeros(2 * len(self.rows), bool)
+            self._unsaved[: len(before)] = before
+        self._unsaved[index] = True
+
     def checkpoint(self) -> Checkpoint:
         """A copy of everything that is needed to go on from here."""
+        now = self.view()
+        rows = opaque(now.rows).copy().view(now.rows.dtype)
+        snapshots = {v: Policies(p.head, p.rows.copy()) for v, p in now.snapshots.items()}
+        return dataclasses.replace(now, rows=rows, snapshots=snapshots)
+
+    def view(self) -> Checkpoint:
+        """The same, to be read before the next fold."""
         names = self.snapshots()
+
+        def policies(version: int) -> Policies:
+            name = names[version * self._games_per_version]
+            return Policies(name.head, lambda: self.snapshot_at(version).rows)
+
+        versions = needed_versions(self.config, self.units)
         return Checkpoint(
             games=self.games,
             head=self.head,
-            rows=self.rows.copy(),
+            rows=self.rows,
             kernel=self.config.kernel,
-            snapshots={
-                version: Policies(
-                    names[version * self._games_per_version].head,
-                    self.snapshot_at(version).rows.copy(),
-                )
-                for version in needed_versions(self.config, self.units)
-            },
+            snapshots={version: policies(version) for version in versions},
         )
 
     def _up_to_snapshots(self, units: Sequence[Played]) -> Iterator[Sequence[Played]]:
@@ -180,6 +204,7 @@ class Learner:
     def _take_snapshot(self) -> None:
         name = SnapshotId(self.games, self.head)
         self._versions.append(Version(name, len(self.rows), self._model.changes()))
+        self.mark_unsaved(self._versions[-1].patch.index)
         needed = self.config.version_for(self.units) * self._games_per_version
         for version in self._versions:
             if self.oldest.games < version.id.games <= needed:

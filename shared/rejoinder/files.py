@@ -48,6 +48,17 @@ def write_durably(path: Path, content: bytes | memoryview | Iterator[bytes]) -> 
         raise
 
 
+def link_or_copy(source: Path, target: Path) -> None:
+    """Have a file under a second name; where the system cannot do that, a copy of it."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:  # no hard links here, or too many
+        with source.open("rb") as file:
+            write_durably(target, iter(lambda: file.read(2**20), b""))
+
+
 def sync_directory(path: Path) -> None:
     """Make a rename last; systems that cannot open a directory do without."""
     if os.name != "posix":

@@ -81,7 +81,7 @@ def test_keys_that_collide_at_the_last_slot_wrap_around() -> None:
         assert enter(table, np.uint64(key)) == n
     assert [int(look_up(table, np.uint64(key))) for key in keys] == list(range(8))
     assert look_up(table, np.uint64(absent)) == EMPTY
-    assert np.flatnonzero(table.slots["row"] != EMPTY).tolist() == [*range(7), 15]
+    assert np.flatnonzero(table.slots != EMPTY).tolist() == [*range(7), 15]
 
 
 def test_a_full_table_refuses_a_new_key_and_stays_as_it_was() -> None:
@@ -146,4 +146,4 @@ def test_a_table_behaves_like_a_dictionary(added: list[int], asked: list[int]) -
     assert used(table)["mark"].tolist() == [added.count(key) for key in model]
     for key in added + asked:
         assert look_up(table, np.uint64(key)) == model.get(key, EMPTY)
-    assert sorted(table.slots["row"][table.slots["row"] != EMPTY]) == list(range(len(model)))
+    assert sorted(table.slots[table.slots != EMPTY]) == list(range(len(model)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -44,6 +45,13 @@ class Abstraction:
     clamps: Clamps = NO_CLAMPS
     meaning: Callable[[States, int], int] | None = None  # legal move → the action it counts as
     responses: int = 0  # mask of the actions that exist in response phases alone
+    key_of: Callable[[str], int | None] | None = None  # inverse of `identifier`, if it has one
+    dense_keys: Callable[[Any], int] | None = None  # rules → n, if all keys are below n
+
+
+def hexadecimal_key(identifier: str) -> int | None:
+    """The key of an identifier that is the key in 16 hexadecimal digits; None if it is not one."""
+    return int(identifier, 16) if re.fullmatch("[0-9a-f]{16}", identifier) else None
 
 
 # What a move of a response phase does.
@@ -114,6 +122,7 @@ def concrete(
         number=CONCRETE,
         actions=moves,
         identifier=lambda key: f"{key:016x}",
+        key_of=hexadecimal_key,
         describe=describe,
         clamps=clamps,
         responses=responses,

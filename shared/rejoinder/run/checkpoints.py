@@ -2,35 +2,51 @@
 
     manifest.json   what the checkpoint holds, with a checksum of every file and of itself
     table.bin       the learner's rows, in order of first use
-    policy-V.bin    a snapshot that games not yet folded are going to use, by version
+    table-N.bin     the rows that were written since the file before this one, up to game N
+    policy-V.bin    a snapshot that games not yet folded are going to use, by version: the rows in
+                    which it differs from what actors would read of the table now
     evaluation-N.bin  the policies after N games, if their evaluation is still to come
+
+A checkpoint costs what has changed since the one before: it shares that one's files of the table by
+hard links and adds one (`Increment`). When those weigh as much as `table.bin` the table is written
+whole again. Every checkpoint is complete by itself, so any of them can be removed.
 
 Invariant: a checkpoint whose content is not what was written is never taken; `DamagedError` says
 what is wrong with it. Binary files are raw little-endian rows; their dtype follows from the config.
+Files are compared with their checksums when a checkpoint is opened, piece by piece; big ones are
+then mapped into memory, so what nobody looks at takes no room.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Mapping
+import mmap
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rejoinder.files import sync_directory, write_durably
+from rejoinder.files import link_or_copy, sync_directory, write_durably
 from rejoinder.methods.base import Rows
+from rejoinder.methods.tabular.patch import Patch, difference
 from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.tabular.table import MAX_ROWS, new_rows, opaque
 from rejoinder.run.config import Learning, canonical_json
 from rejoinder.run.ledger import genesis
 
 FORMAT = 3  # of the whole run directory; a reader refuses what it does not know
 NEWEST_KEPT = 3  # checkpoints that are never thinned out
 
-_MANIFEST, _TABLE, _EVALUATION = "manifest.json", "table.bin", "evaluation-"
+MAPPED_BYTES = 2**24  # files that are bigger are mapped, not read
+
+_MANIFEST, _TABLE, _INCREMENT = "manifest.json", "table.bin", "table-"
+_EVALUATION = "evaluation-"
 
 
 class RunError(ValueError):
@@ -41,12 +57,25 @@ class DamagedError(RunError):
     """A checkpoint that is not what was written."""
 
 
-@dataclass(frozen=True)
 class Policies:
-    """The policies at some point of a run."""
+    """The policies at some point of a run; what is read from a file is made when it is needed."""
 
-    head: bytes  # of the ledger at that point
-    rows: Rows
+    def __init__(self, head: bytes, rows: Rows | Callable[[], Rows]) -> None:
+        self.head = head  # of the ledger at that point
+        self._rows = rows
+
+    @property
+    def rows(self) -> Rows:
+        if callable(self._rows):
+            self._rows = self._rows()
+        return self._rows
+
+
+class Increment(NamedTuple):
+    """Which rows of the table were written since an earlier checkpoint."""
+
+    since: int  # games of that checkpoint
+    index: Any  # numbers of the rows, increasing
 
 
 @dataclass(frozen=True)
@@ -65,13 +94,13 @@ def digest(fingerprint: str, games: int, rows: Rows) -> str:
     """SHA-256 of the learner's state: what two runs must agree on to be the same run."""
     header = canonical_json({"fingerprint": fingerprint, "games": games})
     made = hashlib.sha256(header.encode() + b"\n")
-    made.update(np.ascontiguousarray(rows).data if len(rows) else b"")
+    made.update(np.ascontiguousarray(opaque(rows)).data if len(rows) else b"")
     return made.hexdigest()
 
 
 def start_of(rows: Rows) -> str:
     """The config's `start` of a run that begins with these rows."""
-    return hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest() if len(rows) else ""
+    return hashlib.sha256(np.ascontiguousarray(opaque(rows)).data).hexdigest() if len(rows) else ""
 
 
 def first_checkpoint(config: Learning, rows: Rows) -> Checkpoint:
@@ -104,6 +133,7 @@ class _File(BaseModel):
 
     rows: int = Field(ge=0)
     row_bytes: int = Field(ge=1)
+    size: int = Field(ge=0, le=MAX_ROWS)  # rows of what they are part of
     sha256: _Sha256
     head: _Sha256  # of the ledger when these rows were current
 
@@ -125,30 +155,90 @@ class Manifest(BaseModel):
         return hashlib.sha256(canonical_json(rest).encode()).hexdigest()
 
 
-def write_checkpoint(folder: Path, config: Learning, checkpoint: Checkpoint) -> None:
-    files = {}
-    for name, part in contents_of(checkpoint).items():
-        content = np.ascontiguousarray(part.rows).view(np.uint8).data
-        write_durably(folder / name, content)
-        files[name] = _File(
-            rows=len(part.rows),
-            row_bytes=part.rows.dtype.itemsize,
-            sha256=hashlib.sha256(content).hexdigest(),
-            head=part.head.hex(),
-        )
+def write_checkpoint(
+    folder: Path,
+    config: Learning,
+    checkpoint: Checkpoint,
+    before: Path | None = None,
+    index: Any = None,
+) -> None:
+    """Write all files; where `before` is a checkpoint since which only `index` was written, so."""
+    method, task = config.load_method(), config.task()
+    rows = checkpoint.rows
+    name = f"{_INCREMENT}{checkpoint.games}.bin"
+    files = None if before is None else _share(folder, before, config, checkpoint, index)
+    if files is None:
+        files = {_TABLE: _write(folder / _TABLE, rows, len(rows), checkpoint.head)}
+    else:
+        patch = Patch(index, opaque(rows)[index].view(rows.dtype))
+        files[name] = _write(folder / name, _records(patch), len(rows), checkpoint.head)
+    read_now = method.snapshot_rows(task, rows) if checkpoint.snapshots else rows
+    for version, part in checkpoint.snapshots.items():
+        name, patch = _policy_file(version), difference(read_now, part.rows)
+        files[name] = _write(folder / name, _records(patch), len(part.rows), part.head)
+    for games, part in checkpoint.evaluations.items():
+        name = f"{_EVALUATION}{games}.bin"
+        files[name] = _write(folder / name, part.rows, len(part.rows), part.head)
     manifest = Manifest(
         format=FORMAT,
         fingerprint=config.fingerprint,
         kernel=checkpoint.kernel,
         games=checkpoint.games,
-        digest=digest(config.fingerprint, checkpoint.games, checkpoint.rows),
-        dtype=_plain_dtype(checkpoint.rows.dtype),
+        digest=digest(config.fingerprint, checkpoint.games, rows),
+        dtype=_plain_dtype(rows.dtype),
         files=files,
         checksum="",
     )
     manifest.checksum = manifest.checksum_of_the_rest()
     write_durably(folder / _MANIFEST, manifest.model_dump_json(indent=2).encode())
     sync_directory(folder)
+
+
+def _share(
+    folder: Path, before: Path, config: Learning, checkpoint: Checkpoint, index: Any
+) -> dict[str, _File] | None:
+    """The files of an earlier checkpoint's table, here too; None if it has to be written whole."""
+    try:
+        manifest = _read_manifest(before)
+    except DamagedError:
+        return None
+    names = _table_files(manifest)
+    files = {name: manifest.files[name] for name in names}
+    weight = len(index) + sum(files[name].rows for name in names[1:])
+    ours = (config.fingerprint, _plain_dtype(checkpoint.rows.dtype))
+    if (manifest.fingerprint, manifest.dtype) != ours or manifest.games >= checkpoint.games:
+        return None
+    if weight >= files[_TABLE].rows:
+        return None
+    for name in names:
+        try:
+            link_or_copy(before / name, folder / name)
+        except FileNotFoundError:
+            return None
+    return files
+
+
+def _write(path: Path, rows: Rows, size: int, head: bytes) -> _File:
+    content = np.ascontiguousarray(opaque(rows)).view(np.uint8).data
+    write_durably(path, content)
+    return _File(
+        rows=len(rows),
+        row_bytes=rows.dtype.itemsize,
+        size=size,
+        sha256=hashlib.sha256(content).hexdigest(),
+        head=head.hex(),
+    )
+
+
+def _patch_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A row with its number, as files have them."""
+    return np.dtype([("number", "<u8"), ("row", np.void, dtype.itemsize)])
+
+
+def _records(patch: Patch) -> Rows:
+    made = np.empty(len(patch.index), _patch_dtype(patch.rows.dtype))
+    made["number"], made["row"] = patch.index, opaque(patch.rows)
+    return made
 
 
 def contents_of(checkpoint: Checkpoint) -> dict[str, Policies]:
@@ -184,9 +274,11 @@ def read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
     if manifest.games % config.block:
         raise DamagedError(f"its manifest speaks of {manifest.games} games, which is no whole unit")
     versions = needed_versions(config, manifest.games // config.block)
+    snapshot_dtype = method.snapshot_dtype(task)
+    increments, evaluations = _table_files(manifest)[1:], _evaluations(manifest)
     expected = {_TABLE: table_dtype}
-    expected |= {_policy_file(version): method.snapshot_dtype(task) for version in versions}
-    evaluations = _evaluations(manifest)
+    expected |= dict.fromkeys(increments, _patch_dtype(table_dtype))
+    expected |= {_policy_file(version): _patch_dtype(snapshot_dtype) for version in versions}
     expected |= {name: policy_dtype(task.actions) for name in evaluations.values()}
     if manifest.files.keys() != expected.keys():
         raise DamagedError(f"it lists the files {sorted(manifest.files)}, not {sorted(expected)}")
@@ -194,18 +286,58 @@ def read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
         name: _read_rows(folder / name, manifest.files[name], dtype)
         for name, dtype in expected.items()
     }
-    if digest(manifest.fingerprint, manifest.games, read[_TABLE].rows) != manifest.digest:
+    last = manifest.files[(_TABLE, *increments)[-1]]
+    rows = _patched(read[_TABLE], [read[name] for name in increments], last.size)
+    if digest(manifest.fingerprint, manifest.games, rows) != manifest.digest:
         raise DamagedError("its digest is not that of its table")
-    if manifest.games == 0 and start_of(read[_TABLE].rows) != config.start:
+    if manifest.games == 0 and start_of(rows) != config.start:
         raise DamagedError("its table is not the one that the run starts from")
+    read_now = functools.cache(lambda: method.snapshot_rows(task, rows))
+
+    def policies(version: int) -> Policies:
+        file, patch = manifest.files[_policy_file(version)], read[_policy_file(version)]
+        return Policies(
+            bytes.fromhex(file.head), lambda: _patched(read_now(), [patch], file.size, copy=True)
+        )
+
     return Checkpoint(
         games=manifest.games,
-        head=read[_TABLE].head,
-        rows=read[_TABLE].rows,
-        snapshots={version: read[_policy_file(version)] for version in versions},
-        evaluations={games: read[name] for games, name in evaluations.items()},
+        head=bytes.fromhex(last.head),
+        rows=rows,
+        snapshots={version: policies(version) for version in versions},
+        evaluations={
+            games: Policies(bytes.fromhex(manifest.files[name].head), read[name])
+            for games, name in evaluations.items()
+        },
         kernel=manifest.kernel,
     )
+
+
+def _table_files(manifest: Manifest) -> list[str]:
+    """Those that make the table, in the order of writing."""
+    numbers = [
+        name.removeprefix(_INCREMENT).removesuffix(".bin")
+        for name in manifest.files
+        if name.startswith(_INCREMENT)
+    ]
+    if not all(number.isdecimal() and int(number) <= manifest.games for number in numbers):
+        raise DamagedError(f"it lists the files {sorted(manifest.files)}")
+    return [_TABLE, *(f"{_INCREMENT}{number}.bin" for number in sorted(numbers, key=int))]
+
+
+def _patched(rows: Rows, patches: Sequence[Rows], size: int, copy: bool = False) -> Rows:
+    """Rows with the records of some files written over them, and so many in the end."""
+    if not patches and len(rows) == size:
+        return rows
+    made: Rows = new_rows(rows.dtype, size)[:size] if copy or size != len(rows) else rows
+    if made is not rows:
+        kept = min(size, len(rows))
+        opaque(made)[:kept] = opaque(rows)[:kept]
+    for patch in patches:
+        if len(patch) and int(patch["number"].max()) >= size:
+            raise DamagedError(f"row {patch['number'].max()} is beyond its {size} rows")
+        opaque(made)[patch["number"].astype(np.int64)] = patch["row"]
+    return made
 
 
 def _evaluations(manifest: Manifest) -> dict[int, str]:
@@ -235,19 +367,26 @@ def _read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def _read_rows(path: Path, file: _File, dtype: np.dtype[Any]) -> Policies:
+def _read_rows(path: Path, file: _File, dtype: np.dtype[Any]) -> Rows:
     """The rows of one file. Its size is compared before a byte is read."""
     if file.row_bytes != dtype.itemsize:
         raise DamagedError(f"{path.name} has rows of {file.row_bytes} bytes, not {dtype.itemsize}")
     try:
-        size = path.stat().st_size
-        if size != file.rows * file.row_bytes:
-            raise DamagedError(
-                f"{path.name} has {size} bytes, not {file.rows} rows of {file.row_bytes}"
-            )
-        content = path.read_bytes()
+        with path.open("rb") as opened:
+            size = os.fstat(opened.fileno()).st_size
+            if size != file.rows * file.row_bytes:
+                raise DamagedError(
+                    f"{path.name} has {size} bytes, not {file.rows} rows of {file.row_bytes}"
+                )
+            if size > MAPPED_BYTES:
+                found = hashlib.file_digest(opened, "sha256")
+                # Private pages: what is written over them stays in memory.
+                content: Any = mmap.mmap(opened.fileno(), size, access=mmap.ACCESS_COPY)
+            else:
+                content = bytearray(opened.read())
+                found = hashlib.sha256(content)
     except OSError as error:
         raise DamagedError(f"{path.name} cannot be read: {error.strerror}") from None
-    if hashlib.sha256(content).hexdigest() != file.sha256:
+    if found.hexdigest() != file.sha256:
         raise DamagedError(f"{path.name} does not match its checksum")
-    return Policies(bytes.fromhex(file.head), np.frombuffer(content, dtype))
+    return np.frombuffer(content, dtype)

@@ -49,6 +49,7 @@ from rejoinder.run.checkpoints import (
     FORMAT,
     Checkpoint,
     DamagedError,
+    Increment,
     RunError,
     contents_of,
     first_checkpoint,
@@ -265,8 +266,16 @@ class RunDir:
             "banned": banned if isinstance(banned, list) else [],
         }
 
-    def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint and thin out the old ones. The ledger must have got there before."""
+    def save(
+        self,
+        checkpoint: Checkpoint,
+        increment: Increment | None = None,
+        before_rename: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Write a checkpoint and thin out the old ones. The ledger must have got there before.
+
+        With an increment only what it names is written, if the checkpoint before it is there.
+        """
         folder = self.path / _CHECKPOINTS
         target = self._folder_of(checkpoint.games)
         if self._holds(target, checkpoint):
@@ -277,7 +286,9 @@ class RunDir:
         remove(temporary)
         try:
             temporary.mkdir()
-            write_checkpoint(temporary, self.config, checkpoint)
+            shared = () if increment is None else (self._folder_of(increment.since), increment.index)
+            write_checkpoint(temporary, self.config, checkpoint, *shared)
+            before_rename()
             if target.exists():  # damaged, by other kernels, or with evaluations that are here now
                 os.rename(target, before)
             os.rename(temporary, target)

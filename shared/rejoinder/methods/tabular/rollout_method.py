@@ -10,7 +10,7 @@ from pydantic import Field
 
 from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
-from rejoinder.methods.tabular.model import TableModel, TableSnapshot
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot, check_keys
 from rejoinder.methods.tabular.policy import check_policies, policy_dtype
 from rejoinder.methods.tabular.rollout import (
     AVERAGING,
@@ -97,7 +97,7 @@ def _model(task: Task, rows: Rows | None) -> TableModel:
     def fold_units(table: Any, entries: Any, _: int, __: list[int], touched: Any) -> None:
         fold(table, entries, *fixed, touched)
 
-    return TableModel(_state_dtype(task), fold_units, policy_rows, rows)
+    return TableModel(_state_dtype(task), fold_units, policy_rows, rows, task.dense)
 
 
 def _state_dtype(task: Task) -> np.dtype[Any]:
@@ -106,7 +106,7 @@ def _state_dtype(task: Task) -> np.dtype[Any]:
 
 def _check_delta(task: Task, entries: Rows) -> str | None:
     flaw = first_flaw(entries, task.actions)
-    return f"entry {flaw} is not what a game gives" if flaw >= 0 else None
+    return f"entry {flaw} is not what a game gives" if flaw >= 0 else check_keys(task.dense, entries)
 
 
 def _work(task: Task, entries: Rows, counts: Sequence[int]) -> Work:
@@ -141,7 +141,7 @@ ROLLOUT = Method(
     check_snapshot=lambda _, rows: check_policies(rows),
     actor=RolloutActor,
     model=_model,
-    snapshot=lambda task: TableSnapshot(policy_dtype(task.actions)),
+    snapshot=lambda task: TableSnapshot(policy_dtype(task.actions), dense=task.dense),
     snapshot_rows=lambda _, rows: policy_rows(rows),
     policy_rows=lambda _, rows: policy_rows(rows),
     learned=lambda _, rows: rows,

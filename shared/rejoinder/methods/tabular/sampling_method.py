@@ -10,7 +10,7 @@ from pydantic import Field
 from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
 from rejoinder.methods.tabular import walks
-from rejoinder.methods.tabular.model import TableModel, TableSnapshot
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot, check_keys
 from rejoinder.methods.tabular.policy import policy_dtype
 from rejoinder.methods.tabular.table import EMPTY, new_table
 from rejoinder.methods.tabular.weighting import (
@@ -113,7 +113,7 @@ class BlockActor:
     def _empty_delta(self) -> None:
         used = self._delta.rows[: self._delta.size[0]]
         used.view(np.uint8).fill(0)
-        self._delta.slots["row"].fill(EMPTY)
+        self._delta.slots.fill(EMPTY)
         self._delta.size[0] = 0
 
 
@@ -129,7 +129,7 @@ def _model(task: Task, rows: Rows | None) -> TableModel:
         discounts = np.concatenate([[float(weighting)], products])
         fold_units(table, entries, np.array(counts, np.int64), first, discounts, touched)
 
-    return TableModel(_state_dtype(task), fold, _strategies, rows)
+    return TableModel(_state_dtype(task), fold, _strategies, rows, task.dense)
 
 
 def _state_dtype(task: Task) -> np.dtype[Any]:
@@ -179,7 +179,7 @@ def _decisions(delta: Rows) -> Rows:
 
 def _check_delta(task: Task, entries: Rows) -> str | None:
     flaw = first_flaw(entries, task.actions)
-    return f"entry {flaw} is not what a unit gives" if flaw >= 0 else None
+    return f"entry {flaw} is not what a unit gives" if flaw >= 0 else check_keys(task.dense, entries)
 
 
 def _check_snapshot(rows: Rows) -> str | None:
@@ -211,7 +211,7 @@ def _method(name: str, settings: type[SamplingSettings], sampling: int) -> Metho
         check_snapshot=lambda _, rows: _check_snapshot(rows),
         actor=lambda task: BlockActor(task, sampling),
         model=_model,
-        snapshot=lambda task: TableSnapshot(strategy_dtype(task.actions)),
+        snapshot=lambda task: TableSnapshot(strategy_dtype(task.actions), dense=task.dense),
         snapshot_rows=lambda _, rows: _strategies(rows),
         policy_rows=lambda _, rows: _policies(rows),
         learned=lambda _, rows: _learned(rows),
