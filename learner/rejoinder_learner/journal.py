@@ -16,7 +16,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rejoinder.measure.metrics import exact_exploitability, table_statistics
+from rejoinder.measure.metrics import (
+    exact_exploitability,
+    statistics_step,
+    table_statistics,
+)
 from rejoinder.run.checkpoints import Increment, Policies, RunError
 from rejoinder.run.config import RunConfig
 from rejoinder.run.rundir import RunDir
@@ -81,9 +85,10 @@ class Journal:
 
     def statistics(self, learner: Learner) -> dict[str, Any]:
         """Note what the table looks like now."""
-        abstraction = learner.config.load_abstraction()
-        record = {"games": learner.games, **table_statistics(learner.learned, abstraction)}
-        exploitability = exact_exploitability(self._run.config, learner.policy_rows())
+        abstraction, infosets = learner.config.load_abstraction(), len(learner.rows)
+        some = learner.learned_at(slice(None, None, statistics_step(infosets)))
+        record = {"games": learner.games, **table_statistics(some, abstraction, infosets)}
+        exploitability = exact_exploitability(self._run.config, learner.policy_rows)
         if exploitability is not None:
             record["exploitability"] = exploitability
         self._note(record)

@@ -121,6 +121,15 @@ class LearnerService:
     def finished(self) -> bool:
         return self._learner.units >= self._config.units and not self._evaluations.waiting
 
+    @property
+    def longest_pause(self) -> float:
+        """Seconds that a checkpoint has kept the learner from folding."""
+        return self._journal.longest_pause
+
+    @property
+    def infosets(self) -> int:
+        return len(self._learner.rows)
+
     def _receive(self, data: bytes) -> None:
         """Give a message to whom it concerns; what nobody can use goes into quarantine."""
         try:

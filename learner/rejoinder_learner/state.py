@@ -138,6 +138,10 @@ class Learner:
         """The same as readers take it."""
         return self._method.learned(self._task, self.rows)
 
+    def learned_at(self, index: Any) -> Rows:
+        """Some of them, by their numbers."""
+        return self._method.learned(self._task, self.rows[index])
+
     def policy_rows(self) -> Rows:
         """A copy of the policies as they are now."""
         return self._method.policy_rows(self._task, self.rows)

@@ -372,9 +372,9 @@ class RunDir:
             raise RunError(f"{self.path} has no usable checkpoint yet")
         return checkpoint
 
-    def learned(self, checkpoint: Checkpoint) -> Rows:
-        """The infosets of a checkpoint as readers take them (see `methods.base.Method`)."""
-        return self.config.load_method().learned(self.config.task(), checkpoint.rows)
+    def learned(self, rows: Rows) -> Rows:
+        """Rows of a checkpoint as readers take them (see `methods.base.Method`)."""
+        return self.config.load_method().learned(self.config.task(), rows)
 
     def policy_rows(self, checkpoint: Checkpoint) -> Rows:
         """What is played by a checkpoint."""
