@@ -11,7 +11,7 @@ checkpoint that falls due while one is at work waits for it.
 from __future__ import annotations
 
 import dataclasses
-import functools
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -104,7 +104,7 @@ class Journal:
         begin = time.perf_counter()
         try:
             self.wait()
-            self._save(learner, evaluations or {}, beside=True)
+            self._save(learner, evaluations or {})
         except OSError as error:
             self._report_failure(learner.games, error)
             return False
@@ -119,23 +119,18 @@ class Journal:
 
     def wait(self) -> None:
         """Until the checkpoint that is being written is there, or is reported as failed."""
-        if self._begun is None:
-            return
-        begun, self._begun = self._begun, None
+        games = self._begun.games if self._begun is not None else 0
         try:
-            begun.writer.wait()
+            self._finish()
         except OSError as error:
-            begun.learner.mark_unsaved(begun.index)
-            self._telemetry.not_saved()
-            self._report_failure(begun.games, error)
-        else:
-            self._has_saved(begun.games, begun.since)
+            self._report_failure(games, error)
 
     def save_last(self, learner: Learner, evaluations: Evaluations | None = None) -> None:
         """Write the checkpoint that a run ends with; a disk that does not take it is an error."""
         try:
             self.wait()
-            self._save(learner, evaluations or {}, beside=False)
+            self._save(learner, evaluations or {})
+            self._finish()
         except OSError as error:
             raise RunError(
                 f"the checkpoint at game {learner.games:,} could not be written to "
@@ -149,17 +144,22 @@ class Journal:
                 f"{error.strerror or error}; the checkpoint at game {self.saved:,} holds"
             ) from None
 
-    def _save(self, learner: Learner, evaluations: Evaluations, beside: bool) -> None:
+    def _save(self, learner: Learner, evaluations: Evaluations) -> None:
+        """Write a checkpoint, or begin to if it is a big one."""
         begin, index = time.perf_counter(), learner.take_unsaved()
         self._records += learner.take_records()
         checkpoint = dataclasses.replace(learner.view(), evaluations=dict(evaluations))
         big = checkpoint.rows.nbytes >= BIG_BYTES
         increment = Increment(self.saved, index) if big else None
-        write = functools.partial(self._run.save, checkpoint, increment)
+
+        def write(before_rename: Callable[[], None] = lambda: None) -> None:
+            self._run.sync_ledger()  # it has to be there before the checkpoint is
+            self._run.save(checkpoint, increment, before_rename)
+
         try:
-            self._run.extend_ledger(self._ledger_from, self._records)
+            self._run.extend_ledger(self._ledger_from, self._records, sync=False)
             self._ledger_from, self._records = learner.games, b""
-            if big and beside:
+            if big and hasattr(os, "fork"):
                 self._begun = _Begun(Writer(write), learner, learner.games, index, begin)
                 return
             write()
@@ -168,6 +168,19 @@ class Journal:
             self._telemetry.not_saved()
             raise
         self._has_saved(learner.games, begin)
+
+    def _finish(self) -> None:
+        """Until the checkpoint that is being written is there; OSError if it could not be."""
+        if self._begun is None:
+            return
+        begun, self._begun = self._begun, None
+        try:
+            begun.writer.wait()
+        except OSError:
+            begun.learner.mark_unsaved(begun.index)
+            self._telemetry.not_saved()
+            raise
+        self._has_saved(begun.games, begun.since)
 
     def _has_saved(self, games: int, since: float) -> None:
         self.saved = games

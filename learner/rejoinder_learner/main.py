@@ -73,6 +73,7 @@ class LearnerService:
         self._inbox = Inbox(run.config)
         self._auditor = Auditor(run.config)
         self._banned: set[str] = set()
+        self._noted: dict[str, Any] = {}  # who has brought what, as it was last written
         self._quarantined = 0
         self._rate, self._looked = Rate(), 0.0
         self._began: float | None = None  # when the first worker was there
@@ -201,9 +202,12 @@ class LearnerService:
 
     def _note_workers(self) -> None:
         """Who has brought what, so that a lie can be undone by the next learner, too."""
-        note = {"first_game": self._inbox.first_from, "banned": sorted(self._banned)}
+        note = {"first_game": dict(self._inbox.first_from), "banned": sorted(self._banned)}
+        if note == self._noted:
+            return
         try:
             self._run.write_workers(note)
+            self._noted = note
         except OSError as error:
             self._report(f"the list of workers cannot be written: {error.strerror}")
 

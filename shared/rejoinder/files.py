@@ -36,7 +36,9 @@ def write_atomically(path: Path, content: bytes | Iterator[bytes]) -> None:
     sync_directory(path.parent)
 
 
-def write_durably(path: Path, content: bytes | memoryview | Iterator[bytes]) -> None:
+def write_durably(
+    path: Path, content: bytes | memoryview | Iterator[bytes] | Iterator[memoryview]
+) -> None:
     """Write a file that is still there after a power cut; until then it may be seen half."""
     try:
         with path.open("wb") as file:

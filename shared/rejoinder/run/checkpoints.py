@@ -24,7 +24,7 @@ import hashlib
 import json
 import mmap
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -43,6 +43,7 @@ from rejoinder.run.ledger import genesis
 FORMAT = 3  # of the whole run directory; a reader refuses what it does not know
 NEWEST_KEPT = 3  # checkpoints that are never thinned out
 
+_BLOCK = 2**16  # rows that are made at once
 MAPPED_BYTES = 2**24  # files that are bigger are mapped, not read
 
 _MANIFEST, _TABLE, _INCREMENT = "manifest.json", "table.bin", "table-"
@@ -168,17 +169,17 @@ def write_checkpoint(
     name = f"{_INCREMENT}{checkpoint.games}.bin"
     files = None if before is None else _share(folder, before, config, checkpoint, index)
     if files is None:
-        files = {_TABLE: _write(folder / _TABLE, rows, len(rows), checkpoint.head)}
+        files = {_TABLE: _write(folder / _TABLE, [rows], len(rows), checkpoint.head)}
     else:
-        patch = Patch(index, opaque(rows)[index].view(rows.dtype))
-        files[name] = _write(folder / name, _records(patch), len(rows), checkpoint.head)
-    read_now = method.snapshot_rows(task, rows) if checkpoint.snapshots else rows
+        changed = (Patch(part, opaque(rows)[part].view(rows.dtype)) for part in _blocks(index))
+        files[name] = _write(folder / name, map(_records, changed), len(rows), checkpoint.head)
     for version, part in checkpoint.snapshots.items():
-        name, patch = _policy_file(version), difference(read_now, part.rows)
-        files[name] = _write(folder / name, _records(patch), len(part.rows), part.head)
+        name, then = _policy_file(version), part.rows
+        differing = _differences(lambda some: method.snapshot_rows(task, some), rows, then)
+        files[name] = _write(folder / name, map(_records, differing), len(then), part.head)
     for games, part in checkpoint.evaluations.items():
         name = f"{_EVALUATION}{games}.bin"
-        files[name] = _write(folder / name, part.rows, len(part.rows), part.head)
+        files[name] = _write(folder / name, [part.rows], len(part.rows), part.head)
     manifest = Manifest(
         format=FORMAT,
         fingerprint=config.fingerprint,
@@ -218,15 +219,34 @@ def _share(
     return files
 
 
-def _write(path: Path, rows: Rows, size: int, head: bytes) -> _File:
-    content = np.ascontiguousarray(opaque(rows)).view(np.uint8).data
-    write_durably(path, content)
+def _differences(read: Callable[[Rows], Rows], rows: Rows, then: Rows) -> Iterator[Patch]:
+    """What makes snapshot rows as they would be read now those of then, some at a time."""
+    for first in range(0, max(len(then), 1), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        patch = difference(read(rows[: len(then)][block]), then[block])
+        yield Patch(patch.index + first, patch.rows)
+
+
+def _blocks(index: Any) -> Iterator[Any]:
+    for first in range(0, max(len(index), 1), _BLOCK):
+        yield index[first : first + _BLOCK]
+
+
+def _write(path: Path, blocks: Iterable[Rows], size: int, head: bytes) -> _File:
+    """A file of rows that come in blocks, of which there is at least one."""
+    checksum, rows, width = hashlib.sha256(), 0, 0
+
+    def pieces() -> Iterator[memoryview]:
+        nonlocal rows, width
+        for block in blocks:
+            content = np.ascontiguousarray(opaque(block)).view(np.uint8).data
+            checksum.update(content)
+            rows, width = rows + len(block), block.dtype.itemsize
+            yield content
+
+    write_durably(path, pieces())
     return _File(
-        rows=len(rows),
-        row_bytes=rows.dtype.itemsize,
-        size=size,
-        sha256=hashlib.sha256(content).hexdigest(),
-        head=head.hex(),
+        rows=rows, row_bytes=width, size=size, sha256=checksum.hexdigest(), head=head.hex()
     )
 
 

@@ -184,8 +184,11 @@ class RunDir:
         if kept or (self.path / _METRICS).exists():
             write_atomically(self.path / _METRICS, text.encode())
 
-    def extend_ledger(self, games: int, records: bytes) -> None:
-        """Add the records of the units after `games` games; those that were there give way."""
+    def extend_ledger(self, games: int, records: bytes, *, sync: bool = True) -> None:
+        """Add the records of the units after `games` games; those that were there give way.
+
+        Without `sync` they may be lost with the power until `sync_ledger` has returned.
+        """
         before = games // self.config.block * RECORD.itemsize
         with (self.path / _LEDGER).open("ab") as file:
             if file.tell() < before:
@@ -193,6 +196,11 @@ class RunDir:
             file.truncate(before)
             file.write(records)
             file.flush()
+            if sync:
+                os.fsync(file.fileno())
+
+    def sync_ledger(self) -> None:
+        with (self.path / _LEDGER).open("rb") as file:
             os.fsync(file.fileno())
 
     def go_back(self, games: int) -> None:
