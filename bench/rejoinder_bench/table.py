@@ -28,8 +28,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from rejoinder.games import GAMES
 from rejoinder.run.config import RunConfig, make_config
 from rejoinder.run.rundir import RunDir
@@ -87,7 +85,10 @@ def _measure(result: Result, folder: Path, say: Callable[[str], None]) -> None:
     figures = result.figures
     result.judge(
         {f"{name} is at most {most:,}": figures[name] <= most for name, most in _MOST.items()}
-        | {f"{name} is at least {least:,}": figures[name] >= least for name, least in _LEAST.items()},
+        | {
+            f"{name} is at least {least:,}": figures[name] >= least
+            for name, least in _LEAST.items()
+        },
         say,
     )
 
@@ -272,9 +273,10 @@ def _complain(text: str) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """One of the processes."""
-    told = {"learn": learn, "serve_gateway": serve_gateway}[arguments[0]](*arguments[1:])
-    if told is not None:
-        print(json.dumps(told))
+    if arguments[0] == "learn":
+        print(json.dumps(learn(*arguments[1:])))
+    else:
+        serve_gateway(*arguments[1:])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""A game with as many infosets as one likes, for `rejoinder bench table`. Importing it registers it.
+"""A game with as many infosets as one likes, for `rejoinder bench table`; importing registers it.
 
-Each of two players is dealt one of n cards, all equally likely, and plays one of three moves without
-having seen anything else; who wins depends on the moves and on the cards. So there are n infosets a
-player, each as likely as any other, and 2n in all. Keys are dense: twice the card, plus the player.
+Each of two players is dealt one of n cards, all equally likely, and plays one of three moves; they
+see nothing else. Who wins depends on the moves and on the cards. So there are n infosets a player,
+each as likely as any other, and 2n in all. Keys are dense: twice the card, plus the player.
 """
+# ruff: noqa: ARG001 (the contract fixes the signatures of rules)
 
 from __future__ import annotations
 
@@ -187,7 +188,7 @@ GAME = Game(
             concrete(MOVES, describe=describe), dense_keys=lambda rules: rules.infosets
         ),
     ),
-    configurations={"standard": TableRules()},
+    configurations={"standard": TableRules(infosets=INFOSETS)},
     template=template,
     view=view,
     max_decisions=lambda _: 2,

@@ -189,6 +189,7 @@ class Journal:
     def _report_failure(self, games: int, error: OSError) -> None:
         why = error.strerror or str(error)
         self._report(f"no checkpoint at game {games:,}: {why}; {self._what_holds()}")
+
     def _what_holds(self) -> str:
         if not self._run.path.exists():
             return f"{self._run.path} is gone, and what was in it"

@@ -83,12 +83,17 @@ def _train(
         journal.win_rates(games, win_rates(config, games, table_of(policies.rows)))
     try:
         while learner.units < config.units and not (should_stop() or run.stop_requested()):
-            _fold(learner, actor.play(learner.units, learner.snapshot_for(learner.units)), telemetry)
+            _fold(
+                learner, actor.play(learner.units, learner.snapshot_for(learner.units)), telemetry
+            )
             if is_due(config, config.eval_every, learner.units):
                 journal.statistics(learner)
                 policy = table_of(learner.policy_rows())
                 journal.win_rates(learner.games, win_rates(config, learner.games, policy))
-            if is_due(config, config.checkpoint_every, learner.units) and learner.units < config.units:
+            if (
+                is_due(config, config.checkpoint_every, learner.units)
+                and learner.units < config.units
+            ):
                 journal.save(learner)
             journal.poll()
             notice.tell(learner)

@@ -30,6 +30,8 @@ from rejoinder.run.checkpoints import Checkpoint, Policies, digest, needed_versi
 from rejoinder.run.config import Learning
 from rejoinder.run.ledger import SnapshotId, genesis, head_of, record
 
+_BLOCK = 2**16  # rows that are looked at at once
+
 
 class Played(NamedTuple):
     """A unit as it comes from whoever played it."""
@@ -221,17 +223,17 @@ class Learner:
     def _restore(self, checkpoint: Checkpoint) -> None:
         self.units, self.head = checkpoint.games // self.config.block, checkpoint.head
         oldest, *later = needed_versions(self.config, self.units)
-        before = checkpoint.snapshots[oldest]
-        self.oldest = SnapshotId(oldest * self._games_per_version, before.head)
-        self._oldest_snapshot.apply(Patch(np.arange(len(before.rows)), before.rows))
+        name = SnapshotId(oldest * self._games_per_version, checkpoint.snapshots[oldest].head)
+        self.oldest, rows = name, checkpoint.snapshots[oldest].rows
+        self._oldest_snapshot.apply(Patch(np.arange(len(rows)), rows))
         for version in later:
-            after = checkpoint.snapshots[version]
-            name = SnapshotId(version * self._games_per_version, after.head)
-            patch = difference(before.rows, after.rows)
-            self._versions.append(Version(name, len(after.rows), patch))
-            before = after
-        current = self._method.snapshot_rows(self._task, self.rows)
-        self._model.mark(difference(before.rows, current).index)
+            name = SnapshotId(version * self._games_per_version, checkpoint.snapshots[version].head)
+            before, rows = rows, checkpoint.snapshots[version].rows
+            self._versions.append(Version(name, len(rows), difference(before, rows)))
+        for first in range(0, len(self.rows), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            current = self._method.snapshot_rows(self._task, self.rows[block])
+            self._model.mark(difference(rows[block], current).index + first)
 
 
 def warm_up(config: Learning) -> None:

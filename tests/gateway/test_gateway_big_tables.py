@@ -115,5 +115,3 @@ def test_a_search_looks_at_the_first_that_were_met(
     assert snapshot.find(Query(search=inside), 0, 10)[0] == 1
     assert snapshot.find(Query(search=beyond), 0, 10)[0] == 0
     assert counted.described <= 1001
-
-

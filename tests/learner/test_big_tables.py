@@ -108,7 +108,7 @@ def test_a_damaged_increment_is_refused_and_the_one_before_used(tmp_path: Path) 
     content = bytearray(file.read_bytes())
     content[20] ^= 1
     file.write_bytes(content)
-    with pytest.raises(DamagedError, match="table-310.bin does not match its checksum"):
+    with pytest.raises(DamagedError, match=r"table-310\.bin does not match its checksum"):
         run.checkpoint(310)
     problems: list[str] = []
     resumed, _ = Journal(run, problems.append).resume()

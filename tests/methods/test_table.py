@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.kernel.jit import kernel
-from rejoinder.methods.tabular import table as table_module
 from rejoinder.methods.tabular.table import (
     EMPTY,
     Table,
@@ -184,7 +184,7 @@ def test_where_no_memory_can_be_reserved_growing_copies(monkeypatch: pytest.Monk
     def refuse(*_: object, **__: object) -> None:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(table_module.mmap, "mmap", refuse)
+    monkeypatch.setattr(mmap, "mmap", refuse)
     table = new_table(ROW, 2**17)
     table.rows[enter(table, np.uint64(7))]["mark"] = 11
     bigger = grown(table)

@@ -78,7 +78,12 @@ def test_two_runs_do_not_see_each_other(client: Any) -> None:
     fill(one)
     two.announce({"finished": True})
     assert two.claim()
-    assert (list(two.snapshot(20)), two.newest(), two.waiting(), two.workers()) == ([], None, set(), {})
+    assert (list(two.snapshot(20)), two.newest(), two.waiting(), two.workers()) == (
+        [],
+        None,
+        set(),
+        {},
+    )
     assert (two.receive(0.01), two.status(), two.undelivered()) == ([], {}, 0)
     two.withdraw_all()
     two.withdraw(one.waiting())

@@ -180,8 +180,8 @@ class SnapshotCache:
         while at is not None and at != self._name:
             chain.append(at)
             parts = self._bus.snapshot(at.games)
-            first = next(parts, None)
-            if first is None:
+            first = next(parts, b"")
+            if not first:
                 raise MissingSnapshot(f"snapshot {at.games} is not on the server")
             at = self._decode(at, first).base
         if at is None:

@@ -168,7 +168,9 @@ def _agents(subject: Subject, output: Output) -> dict[int, Agent]:
             output.warn(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
         else:
             if is_experiment(run.config):
-                subject.target_policy[games] = target_policy(run.learned(checkpoint.rows), abstraction)
+                subject.target_policy[games] = target_policy(
+                    run.learned(checkpoint.rows), abstraction
+                )
             policy = table_of(run.policy_rows(checkpoint))
             found[games] = trained_agent(subject.name, abstraction, policy, argmax=False)
     return found

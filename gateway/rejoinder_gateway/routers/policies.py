@@ -62,9 +62,7 @@ async def browse(
     wanted = Wanted(search, min_visits, sort, order == "desc")
     total, page = await asyncio.to_thread(known.find, wanted, offset, limit)
     searched = min(len(known), SEARCHED) if search else len(known)
-    return InfosetPage(
-        total=total, searched=searched, offset=offset, limit=limit, infosets=page
-    )
+    return InfosetPage(total=total, searched=searched, offset=offset, limit=limit, infosets=page)
 
 
 @router.post("/policy/lookup")

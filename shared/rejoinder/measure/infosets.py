@@ -129,7 +129,9 @@ class Policy:
 
 
 def _hash(identifier: str) -> int:
-    return int.from_bytes(hashlib.blake2b(identifier.encode(), digest_size=8).digest(), "little") >> 1
+    return (
+        int.from_bytes(hashlib.blake2b(identifier.encode(), digest_size=8).digest(), "little") >> 1
+    )
 
 
 def _told(abstraction: Abstraction, row: Any, games: int) -> Infoset:

@@ -19,15 +19,15 @@ then mapped into memory, so what nobody looks at takes no room.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -59,7 +59,7 @@ class DamagedError(RunError):
 
 
 class Policies:
-    """The policies at some point of a run; what is read from a file is made when it is needed."""
+    """The policies at some point of a run; what is read from files is made when asked for."""
 
     def __init__(self, head: bytes, rows: Rows | Callable[[], Rows]) -> None:
         self.head = head  # of the ledger at that point
@@ -67,9 +67,7 @@ class Policies:
 
     @property
     def rows(self) -> Rows:
-        if callable(self._rows):
-            self._rows = self._rows()
-        return self._rows
+        return self._rows() if callable(self._rows) else self._rows
 
 
 class Increment(NamedTuple):
@@ -302,23 +300,35 @@ def read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
     expected |= {name: policy_dtype(task.actions) for name in evaluations.values()}
     if manifest.files.keys() != expected.keys():
         raise DamagedError(f"it lists the files {sorted(manifest.files)}, not {sorted(expected)}")
+    for name, dtype in expected.items():
+        if (width := manifest.files[name].row_bytes) != dtype.itemsize:
+            raise DamagedError(f"{name} has rows of {width} bytes, not {dtype.itemsize}")
+    tables = [_TABLE, *increments]
+    rows = _read_table([(folder / name, manifest.files[name]) for name in tables], table_dtype)
     read = {
         name: _read_rows(folder / name, manifest.files[name], dtype)
         for name, dtype in expected.items()
+        if name not in tables
     }
-    last = manifest.files[(_TABLE, *increments)[-1]]
-    rows = _patched(read[_TABLE], [read[name] for name in increments], last.size)
+    last = manifest.files[tables[-1]]
     if digest(manifest.fingerprint, manifest.games, rows) != manifest.digest:
         raise DamagedError("its digest is not that of its table")
     if manifest.games == 0 and start_of(rows) != config.start:
         raise DamagedError("its table is not the one that the run starts from")
-    read_now = functools.cache(lambda: method.snapshot_rows(task, rows))
 
     def policies(version: int) -> Policies:
         file, patch = manifest.files[_policy_file(version)], read[_policy_file(version)]
-        return Policies(
-            bytes.fromhex(file.head), lambda: _patched(read_now(), [patch], file.size, copy=True)
-        )
+
+        def make() -> Rows:
+            made: Rows = new_rows(snapshot_dtype, file.size)[: file.size]
+            for first in range(0, min(file.size, len(rows)), _BLOCK):
+                block = slice(first, min(first + _BLOCK, file.size))
+                some = method.snapshot_rows(task, rows[block])
+                opaque(made)[first : first + len(some)] = opaque(some)
+            _write_over(made, [patch])
+            return made
+
+        return Policies(bytes.fromhex(file.head), make)
 
     return Checkpoint(
         games=manifest.games,
@@ -345,19 +355,28 @@ def _table_files(manifest: Manifest) -> list[str]:
     return [_TABLE, *(f"{_INCREMENT}{number}.bin" for number in sorted(numbers, key=int))]
 
 
-def _patched(rows: Rows, patches: Sequence[Rows], size: int, copy: bool = False) -> Rows:
-    """Rows with the records of some files written over them, and so many in the end."""
-    if not patches and len(rows) == size:
-        return rows
-    made: Rows = new_rows(rows.dtype, size)[:size] if copy or size != len(rows) else rows
-    if made is not rows:
-        kept = min(size, len(rows))
-        opaque(made)[:kept] = opaque(rows)[:kept]
-    for patch in patches:
-        if len(patch) and int(patch["number"].max()) >= size:
-            raise DamagedError(f"row {patch['number'].max()} is beyond its {size} rows")
-        opaque(made)[patch["number"].astype(np.int64)] = patch["row"]
+def _read_table(files: Sequence[tuple[Path, _File]], dtype: np.dtype[Any]) -> Rows:
+    """The table: mapped if it is one file, else in memory with the increments written over it."""
+    (path, file), *increments = files
+    if not increments and file.size == file.rows:
+        return _read_rows(path, file, dtype)
+    made: Rows = new_rows(dtype, files[-1][1].size)[: files[-1][1].size]
+    if file.rows > len(made):
+        raise DamagedError(f"{path.name} has {file.rows} rows, not at most {len(made)}")
+    at = 0
+    for block in _read_blocks(path, file, dtype):
+        opaque(made)[at : at + len(block)] = opaque(block)
+        at += len(block)
+    for path, file in increments:
+        _write_over(made, _read_blocks(path, file, _patch_dtype(dtype)))
     return made
+
+
+def _write_over(rows: Rows, blocks: Iterable[Rows]) -> None:
+    for block in blocks:
+        if len(block) and int(block["number"].max()) >= len(rows):
+            raise DamagedError(f"it has a row {block['number'].max()} of {len(rows)}")
+        opaque(rows)[block["number"].astype(np.int64)] = block["row"]
 
 
 def _evaluations(manifest: Manifest) -> dict[int, str]:
@@ -388,9 +407,33 @@ def _read_manifest(folder: Path) -> Manifest:
 
 
 def _read_rows(path: Path, file: _File, dtype: np.dtype[Any]) -> Rows:
-    """The rows of one file. Its size is compared before a byte is read."""
-    if file.row_bytes != dtype.itemsize:
-        raise DamagedError(f"{path.name} has rows of {file.row_bytes} bytes, not {dtype.itemsize}")
+    """The rows of one file, mapped if it is a big one."""
+    with _opened(path, file) as opened:
+        size = file.rows * file.row_bytes
+        if size > MAPPED_BYTES:
+            found = hashlib.file_digest(opened, "sha256")
+            # Private pages: what is written over them stays in memory.
+            content: Any = mmap.mmap(opened.fileno(), size, access=mmap.ACCESS_COPY)
+        else:
+            content = bytearray(opened.read())
+            found = hashlib.sha256(content)
+    _check(path, file, found)
+    return np.frombuffer(content, dtype)
+
+
+def _read_blocks(path: Path, file: _File, dtype: np.dtype[Any]) -> Iterator[Rows]:
+    """The same rows, some at a time; whether they are what was written is known at the end."""
+    found = hashlib.sha256()
+    with _opened(path, file) as opened:
+        while content := opened.read(_BLOCK * dtype.itemsize):
+            found.update(content)
+            yield np.frombuffer(content, dtype)
+    _check(path, file, found)
+
+
+@contextmanager
+def _opened(path: Path, file: _File) -> Iterator[BinaryIO]:
+    """A file whose size is compared before a byte is read."""
     try:
         with path.open("rb") as opened:
             size = os.fstat(opened.fileno()).st_size
@@ -398,15 +441,11 @@ def _read_rows(path: Path, file: _File, dtype: np.dtype[Any]) -> Rows:
                 raise DamagedError(
                     f"{path.name} has {size} bytes, not {file.rows} rows of {file.row_bytes}"
                 )
-            if size > MAPPED_BYTES:
-                found = hashlib.file_digest(opened, "sha256")
-                # Private pages: what is written over them stays in memory.
-                content: Any = mmap.mmap(opened.fileno(), size, access=mmap.ACCESS_COPY)
-            else:
-                content = bytearray(opened.read())
-                found = hashlib.sha256(content)
+            yield opened
     except OSError as error:
         raise DamagedError(f"{path.name} cannot be read: {error.strerror}") from None
+
+
+def _check(path: Path, file: _File, found: Any) -> None:
     if found.hexdigest() != file.sha256:
         raise DamagedError(f"{path.name} does not match its checksum")
-    return np.frombuffer(content, dtype)

@@ -294,7 +294,9 @@ class RunDir:
         remove(temporary)
         try:
             temporary.mkdir()
-            shared = () if increment is None else (self._folder_of(increment.since), increment.index)
+            shared = (
+                () if increment is None else (self._folder_of(increment.since), increment.index)
+            )
             write_checkpoint(temporary, self.config, checkpoint, *shared)
             before_rename()
             if target.exists():  # damaged, by other kernels, or with evaluations that are here now

@@ -32,7 +32,7 @@ class TableModel:
         self,
         dtype: np.dtype[Any],
         fold: Fold,
-        snapshot_rows: Callable[[Any], Any],
+        snapshot_rows: Callable[[Any, Any], Any],  # of the rows with these numbers
         rows: Any = None,
         dense: int | None = None,
     ) -> None:
@@ -62,8 +62,7 @@ class TableModel:
     def changes(self) -> Patch:
         index = self.written()
         self._touched.clear()
-        rows = opaque(self._table.rows)[index].view(self._table.rows.dtype)
-        return Patch(index, self._snapshot_rows(rows))
+        return Patch(index, self._snapshot_rows(self._table.rows, index))
 
     def mark(self, index: Any) -> None:
         self._touched.append(index)

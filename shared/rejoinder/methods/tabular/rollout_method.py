@@ -21,6 +21,7 @@ from rejoinder.methods.tabular.rollout import (
     policy_rows,
     row_dtype,
 )
+from rejoinder.methods.tabular.table import opaque
 
 
 class RolloutSettings(Settings):
@@ -97,7 +98,10 @@ def _model(task: Task, rows: Rows | None) -> TableModel:
     def fold_units(table: Any, entries: Any, _: int, __: list[int], touched: Any) -> None:
         fold(table, entries, *fixed, touched)
 
-    return TableModel(_state_dtype(task), fold_units, policy_rows, rows, task.dense)
+    def read(rows: Any, index: Any) -> Any:
+        return policy_rows(opaque(rows)[index].view(rows.dtype))
+
+    return TableModel(_state_dtype(task), fold_units, read, rows, task.dense)
 
 
 def _state_dtype(task: Task) -> np.dtype[Any]:
@@ -106,7 +110,9 @@ def _state_dtype(task: Task) -> np.dtype[Any]:
 
 def _check_delta(task: Task, entries: Rows) -> str | None:
     flaw = first_flaw(entries, task.actions)
-    return f"entry {flaw} is not what a game gives" if flaw >= 0 else check_keys(task.dense, entries)
+    return (
+        f"entry {flaw} is not what a game gives" if flaw >= 0 else check_keys(task.dense, entries)
+    )
 
 
 def _work(task: Task, entries: Rows, counts: Sequence[int]) -> Work:

@@ -136,10 +136,10 @@ def _state_dtype(task: Task) -> np.dtype[Any]:
     return row_dtype(task.actions, WEIGHTINGS[task.settings.weighting])
 
 
-def _strategies(rows: Rows) -> Rows:
-    made = np.zeros(len(rows), strategy_dtype(rows.dtype["regret"].shape[0]))
-    if len(rows):
-        read_strategies(rows, made)
+def _strategies(rows: Rows, index: Any = None) -> Rows:
+    index = np.arange(len(rows)) if index is None else index
+    made = np.zeros(len(index), strategy_dtype(rows.dtype["regret"].shape[0]))
+    read_strategies(rows, index, made)
     return made
 
 
@@ -179,7 +179,9 @@ def _decisions(delta: Rows) -> Rows:
 
 def _check_delta(task: Task, entries: Rows) -> str | None:
     flaw = first_flaw(entries, task.actions)
-    return f"entry {flaw} is not what a unit gives" if flaw >= 0 else check_keys(task.dense, entries)
+    return (
+        f"entry {flaw} is not what a unit gives" if flaw >= 0 else check_keys(task.dense, entries)
+    )
 
 
 def _check_snapshot(rows: Rows) -> str | None:

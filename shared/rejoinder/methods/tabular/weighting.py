@@ -156,8 +156,8 @@ def _scale(row: Any, unit: Any, discounts: Any) -> None:
     positive, negative, average = share, share, share
     if discounts[0] == DISCOUNTED:
         positive = discounts[1 + unit] / discounts[1 + row.unit]
-        halvings = unit - row.unit
-        negative = 0.0 if halvings > _HALVINGS else math.ldexp(1.0, -np.int64(halvings))
+        halvings: Any = np.int64(unit - row.unit)
+        negative = 0.0 if halvings > _HALVINGS else math.ldexp(1.0, -halvings)
         average = share * share
     elif discounts[0] == FLOOR:
         positive, negative = 1.0, 1.0
@@ -187,13 +187,16 @@ def first_flaw(entries: Any, actions: Any) -> Any:
 
 
 @kernel
-def read_strategies(rows: Any, made: Any) -> None:
-    """The strategies that regret matching makes of rows."""
+def read_strategies(rows: Any, index: Any, made: Any) -> None:
+    """The strategies that regret matching makes of the rows with these numbers."""
+    if len(index) == 0:
+        return
     strategy = np.zeros(rows[0].regret.shape[0])
-    for r in range(len(rows)):
-        made[r].key = rows[r].key
-        match_regrets(rows[r].regret, rows[r].legal, strategy)
-        _copy_legal(strategy, rows[r].legal, made[r].strategy)
+    for n in range(len(index)):
+        row = rows[index[n]]
+        made[n].key = row.key
+        match_regrets(row.regret, row.legal, strategy)
+        _copy_legal(strategy, row.legal, made[n].strategy)
 
 
 @kernel
