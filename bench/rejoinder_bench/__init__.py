@@ -16,6 +16,7 @@ BENCHES = {
     "determinism": "one digest for sequential and ordered training, whatever the workers do",
     "runtime": "ordered over unordered training, the whole system over bare kernels",
     "learner": "games that one learner takes in, and what publishing a big table costs",
+    "table": "five million infosets: memory, pauses for checkpoints, entries folded a second",
     "gateway": "policy queries and moves over HTTP, over a bare FastAPI route",
     "capacity": "predicted games a second, and the bottleneck, over what can be measured here",
     "search": "how long an agent thinks ahead before a move, over the 100 ms that it may",

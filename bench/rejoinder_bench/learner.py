@@ -162,7 +162,7 @@ def in_a_process(work: Callable[..., Any], *arguments: Any) -> Any:
 def serve(url: str, path: Path, most: int) -> tuple[str, float, float]:
     """Digest, games a second and games a processor second of a whole learner."""
     run = RunDir.open(path)
-    bus = _WindowBus(connect(url), run.id, most)
+    bus = WindowBus(connect(url), run.id, most)
     result = LearnerService(run, bus).serve()
     return result.digest, result.games_per_second, result.games / bus.processor_seconds
 
@@ -171,30 +171,38 @@ def _take_in(url: str, path: Path, most: int) -> tuple[str, float, float]:
     """The same of the path of a delta alone."""
     run = RunDir.open(path)
     config = run.config
-    bus, codec = _WindowBus(connect(url), run.id, most), Codec(config)
+    bus = WindowBus(connect(url), run.id, most)
     warm_up(config)
-    learner, inbox, publisher = Learner(config), Inbox(config), Publisher(bus, codec)
+    learner = Learner(config)
+    gc.freeze()  # as the service does
+    seconds = take_in(bus, learner)
+    return learner.digest(), config.games / seconds, config.games / bus.processor_seconds
+
+
+def take_in(bus: WindowBus, learner: Learner) -> float:
+    """Seconds that a learner takes for what is there, up to the end of its run."""
+    config, codec = learner.config, Codec(learner.config)
+    assert isinstance(config, RunConfig)
+    inbox, publisher = Inbox(config), Publisher(bus, codec)
     inbox.start_again(learner)
     publisher.start_again(learner)
     bus.announce({})
-    gc.freeze()  # as the service does
     begin = time.perf_counter()
-    while learner.games < config.games:
+    while learner.units < config.units:
         with bus.in_one_go():
             for data in bus.receive(1.0):
                 message = codec.decode(data)
                 assert isinstance(message, Deltas)
                 inbox.add(message)
-            games = inbox.next_games(config.games)
+            games = inbox.next_games(config.units)
             learner.fold_all([arrived.played for arrived in games])
             inbox.folded(games)
             for name in learner.snapshots():
                 publisher.publish(name)
-    seconds = time.perf_counter() - begin
-    return learner.digest(), config.games / seconds, config.games / bus.processor_seconds
+    return time.perf_counter() - begin
 
 
-class _WindowBus(Bus):
+class WindowBus(Bus):
     """A bus that brings no more at once than can be under way in a real run."""
 
     def __init__(self, client: Any, run: str, most: int) -> None:

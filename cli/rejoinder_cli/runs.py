@@ -57,15 +57,15 @@ class OpenRun:
     @property
     def learned(self) -> Any:
         """The infosets as readers take them."""
-        return self.run.learned(self.checkpoint)
+        return self.run.learned(self.checkpoint.rows)
 
     def agent(self, argmax: bool, search: int = 0) -> Agent:
         """The agent that this run has trained; with `search`, thinking ahead."""
         from rejoinder.measure.agents import trained_agent
         from rejoinder.measure.search import searching
-        from rejoinder.methods.tabular.table import table_of
+        from rejoinder.methods.tabular.table import index_of
 
-        policy = table_of(self.run.policy_rows(self.checkpoint))
+        policy = index_of(self.run.policy_rows(self.checkpoint), self.run.config.task().dense)
         abstraction = self.run.config.load_abstraction()
         agent = trained_agent(str(self.run.path), abstraction, policy, argmax=argmax)
         return searching(agent, self.run.config.load_game(), search)

@@ -122,7 +122,13 @@ _INFOSET: Json = {
     ],
     "snapshot": 4000,
 }
-_INFOSETS: Json = {"total": 12, "offset": 0, "limit": 1, "infosets": [_INFOSET]}
+_INFOSETS: Json = {
+    "total": 12,
+    "searched": 12,
+    "offset": 0,
+    "limit": 1,
+    "infosets": [_INFOSET],
+}
 _POLICY_FILE: Json = {"games": 4000, "digest": _DIGEST, "infosets": [_INFOSET]}
 _LOOKUP: Json = {"state": {"card": [2, 0], "moves": [0, 0, 0], "n_moves": 0, "first": 0}}
 _LOOKUP_DEAL: Json = {  # of deal-medium: seat 1 owes 1, and may say no or give a property

@@ -29,12 +29,12 @@ class Kernels:
 
     def load_aside(self) -> None:
         """In a thread that the process does not wait for when it ends."""
-        threading.Thread(target=self._load, name="kernels", daemon=True).start()
+        threading.Thread(target=self.load, name="kernels", daemon=True).start()
 
     def stop_loading(self) -> None:
         self._stopped = True
 
-    def _load(self) -> None:
+    def load(self) -> None:
         """From the cache in a few seconds; compiled, on a new machine, in 90 s of one core."""
         try:
             for game in GAMES.values():

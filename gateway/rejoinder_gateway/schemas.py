@@ -153,6 +153,9 @@ class SnapshotList(BaseModel):
 
 class InfosetPage(BaseModel):
     total: int
+    searched: int = Field(
+        description="Infosets that were looked at; a search looks at the first 100,000 met."
+    )
     offset: int
     limit: int
     infosets: list[Infoset]

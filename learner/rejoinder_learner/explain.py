@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.games.base import Abstraction
+from rejoinder.games.base import Abstraction, hexadecimal_key
 from rejoinder.games.queries import bits
 from rejoinder.methods.base import Delta
 from rejoinder.methods.policies import AVERAGE, LATEST
@@ -28,6 +28,7 @@ from rejoinder.run.rundir import RunDir
 from rejoinder_learner.replay import Replay
 
 _SHOWN = 5  # matches that a message names
+_NAMED = 100_000  # infosets whose names are compared
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]  # by legal action
 
@@ -115,16 +116,23 @@ class Followed:
 
 
 def find_infoset(wanted: str, rows: Any, abstraction: Abstraction) -> Infoset:
-    """By identifier, by key (hexadecimal), or by what only one of them begins with."""
-    keys = [int(key) for key in rows["key"]]
-    names = {key: (abstraction.identifier(key), f"{key:016x}") for key in keys}
+    """By identifier, by key (hexadecimal), or by what only one of them begins with.
+
+    Of a table too big to be named whole only the first names are looked at for the last of these.
+    """
     text = wanted.strip()
-    found = [key for key in keys if text in names[key] or text.lower() == f"{key:x}"]
+    exact = {hexadecimal_key(text.lower().rjust(16, "0")) if text else None}
+    exact |= {abstraction.key_of(text)} if abstraction.key_of is not None else set()
+    found = [k for k in exact if k is not None and (rows["key"] == np.uint64(k)).any()]
+    names: dict[int, tuple[str, str]] = {}
     if not found:
-        found = [key for key in keys if text and _begins(names[key], text)]
+        keys = [int(key) for key in rows["key"][:_NAMED]]
+        names = {key: (abstraction.identifier(key), f"{key:016x}") for key in keys}
+        found = [key for key in keys if text in names[key]]
+        found = found or [key for key in keys if text and _begins(names[key], text)]
     if len(found) != 1:
-        raise ValueError(_which(wanted, names, found))
-    legal = rows["legal"][keys.index(found[0])]
+        raise ValueError(_which(wanted, names, found, len(rows)))
+    legal = rows["legal"][rows["key"] == np.uint64(found[0])][0]
     return Infoset(found[0], tuple(bits(legal)), abstraction)
 
 
@@ -134,7 +142,7 @@ def _begins(names: tuple[str, str], text: str) -> bool:
     return any(name.startswith(text) for name in (identifier, identifier.split("@")[-1], key))
 
 
-def _which(wanted: str, names: dict[int, tuple[str, str]], found: list[int]) -> str:
+def _which(wanted: str, names: dict[int, tuple[str, str]], found: list[int], met: int) -> str:
     if found:
         some = ", ".join(names[key][0] for key in found[:_SHOWN])
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
@@ -142,7 +150,7 @@ def _which(wanted: str, names: dict[int, tuple[str, str]], found: list[int]) -> 
     by_name = {name: pair[0] for pair in names.values() for name in (*pair, pair[0].split("@")[-1])}
     near = difflib.get_close_matches(wanted, by_name, n=_SHOWN, cutoff=0.5)
     close = ", ".join(dict.fromkeys(by_name[name] for name in near))
-    hint = f"; near are {close}" if close else f"; it has met {len(names):,} others"
+    hint = f"; near are {close}" if close else f"; it has met {met:,} others"
     listed = "without INFOSET those visited most are listed"
     return f"INFOSET: the run has met no infoset {wanted!r}{hint}; {listed}"
 
@@ -154,12 +162,13 @@ def history(
     points = []
     for games in run.checkpoint_games():
         try:
-            rows = run.learned(run.checkpoint(games))
+            rows = run.checkpoint(games).rows
         except DamagedError as error:
             report(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
         else:
             places = np.flatnonzero(rows["key"] == np.uint64(infoset.key))
-            points.append(_standing(infoset, games, rows[places[0]] if len(places) else None))
+            known = run.learned(rows[places[:1]])
+            points.append(_standing(infoset, games, known[0] if len(known) else None))
     return points
 
 
@@ -250,14 +259,14 @@ class _Seen:
         self._looked_at = 0  # rows that are not it
 
     def standing(self) -> Standing:
-        rows = self._replay.learner.learned
+        learner = self._replay.learner
         if self._row is None:
             key = np.uint64(self._infoset.key)
-            places = np.flatnonzero(rows["key"][self._looked_at :] == key)
+            places = np.flatnonzero(learner.rows["key"][self._looked_at :] == key)
             self._row = self._looked_at + int(places[0]) if len(places) else None
-            self._looked_at = len(rows)
-        games = self._replay.learner.games
-        return _standing(self._infoset, games, None if self._row is None else rows[self._row])
+            self._looked_at = len(learner.rows)
+        known = None if self._row is None else learner.learned_at(slice(self._row, self._row + 1))
+        return _standing(self._infoset, learner.games, None if known is None else known[0])
 
 
 def _standing(infoset: Infoset, games: int, row: Any | None) -> Standing:

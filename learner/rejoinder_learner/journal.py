@@ -2,24 +2,46 @@
 
 A disk that is full, or gone, does not stop the training: what could not be written is kept and
 written with the next checkpoint. Only at the end is it an error.
+
+The checkpoint of a big table is written beside the folding (see `writer`): the ledger is extended
+first, here, and what becomes of the rest is noticed later. There is one writer at a time; a
+checkpoint that falls due while one is at work waits for it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from rejoinder.measure.metrics import exact_exploitability, table_statistics
-from rejoinder.run.checkpoints import Policies, RunError
+from rejoinder.measure.metrics import (
+    exact_exploitability,
+    statistics_step,
+    table_statistics,
+)
+from rejoinder.run.checkpoints import Increment, Policies, RunError
 from rejoinder.run.config import RunConfig
 from rejoinder.run.rundir import RunDir
 from rejoinder_learner.state import Learner
 from rejoinder_learner.telemetry import LearnerMetrics
+from rejoinder_learner.writer import Writer
+
+BIG_BYTES = 2**24  # of rows: from here on checkpoints are increments, written beside the folding
 
 Report = Callable[[str], None]
 Evaluations = dict[int, Policies]  # still to come: the policies after so many games
+
+
+class _Begun(NamedTuple):
+    """A checkpoint that is being written."""
+
+    writer: Writer
+    learner: Learner
+    games: int
+    index: Any  # rows written since the checkpoint before
+    since: float
 
 
 class Journal:
@@ -35,10 +57,13 @@ class Journal:
         self._records = b""
         self._metrics: list[Mapping[str, Any]] = []  # not yet in the file
         self._metrics_told = False  # that they cannot be written
+        self._begun: _Begun | None = None  # the checkpoint that is being written
         self.saved = 0  # games of the newest checkpoint
+        self.longest_pause = 0.0  # seconds that a checkpoint has kept the learner from folding
 
     def resume(self, most: int | None = None) -> tuple[Learner, Evaluations]:
         """The learner of the newest usable checkpoint (of at most so many games), or a new one."""
+        self.wait()
         run, config = self._run, self._run.config
         checkpoint = run.supported_checkpoint(self._report, most)
         learner = Learner(config, checkpoint)
@@ -60,9 +85,10 @@ class Journal:
 
     def statistics(self, learner: Learner) -> dict[str, Any]:
         """Note what the table looks like now."""
-        abstraction = learner.config.load_abstraction()
-        record = {"games": learner.games, **table_statistics(learner.learned, abstraction)}
-        exploitability = exact_exploitability(self._run.config, learner.policy_rows())
+        abstraction, infosets = learner.config.load_abstraction(), len(learner.rows)
+        some = learner.learned_at(slice(None, None, statistics_step(infosets)))
+        record = {"games": learner.games, **table_statistics(some, abstraction, infosets)}
+        exploitability = exact_exploitability(self._run.config, learner.policy_rows)
         if exploitability is not None:
             record["exploitability"] = exploitability
         self._note(record)
@@ -73,20 +99,38 @@ class Journal:
         self._note({"games": games, "matches": played})
 
     def save(self, learner: Learner, evaluations: Evaluations | None = None) -> bool:
-        """Write a checkpoint; False, after a report, if the disk does not take it."""
+        """Write a checkpoint, or begin to; False, after a report, if the disk does not take it."""
         self._try_metrics()  # first: an evaluation that is here is no longer in the checkpoint
+        begin = time.perf_counter()
         try:
+            self.wait()
             self._save(learner, evaluations or {})
         except OSError as error:
-            why = error.strerror or str(error)
-            self._report(f"no checkpoint at game {learner.games:,}: {why}; {self._what_holds()}")
+            self._report_failure(learner.games, error)
             return False
+        finally:
+            self.longest_pause = max(self.longest_pause, time.perf_counter() - begin)
         return True
+
+    def poll(self) -> None:
+        """See what has become of a checkpoint that is being written."""
+        if self._begun is not None and self._begun.writer.has_ended():
+            self.wait()
+
+    def wait(self) -> None:
+        """Until the checkpoint that is being written is there, or is reported as failed."""
+        games = self._begun.games if self._begun is not None else 0
+        try:
+            self._finish()
+        except OSError as error:
+            self._report_failure(games, error)
 
     def save_last(self, learner: Learner, evaluations: Evaluations | None = None) -> None:
         """Write the checkpoint that a run ends with; a disk that does not take it is an error."""
         try:
+            self.wait()
             self._save(learner, evaluations or {})
+            self._finish()
         except OSError as error:
             raise RunError(
                 f"the checkpoint at game {learner.games:,} could not be written to "
@@ -101,18 +145,50 @@ class Journal:
             ) from None
 
     def _save(self, learner: Learner, evaluations: Evaluations) -> None:
-        begin = time.perf_counter()
+        """Write a checkpoint, or begin to if it is a big one."""
+        begin, index = time.perf_counter(), learner.take_unsaved()
         self._records += learner.take_records()
-        checkpoint = dataclasses.replace(learner.checkpoint(), evaluations=dict(evaluations))
+        checkpoint = dataclasses.replace(learner.view(), evaluations=dict(evaluations))
+        big = checkpoint.rows.nbytes >= BIG_BYTES
+        increment = Increment(self.saved, index) if big else None
+
+        def write(before_rename: Callable[[], None] = lambda: None) -> None:
+            self._run.sync_ledger()  # it has to be there before the checkpoint is
+            self._run.save(checkpoint, increment, before_rename)
+
         try:
-            self._run.extend_ledger(self._ledger_from, self._records)
-            self._run.save(checkpoint)
+            self._run.extend_ledger(self._ledger_from, self._records, sync=False)
+            self._ledger_from, self._records = learner.games, b""
+            if big and hasattr(os, "fork"):
+                self._begun = _Begun(Writer(write), learner, learner.games, index, begin)
+                return
+            write()
         except OSError:
+            learner.mark_unsaved(index)
             self._telemetry.not_saved()
             raise
-        self._ledger_from, self._records = learner.games, b""
-        self.saved = learner.games
-        self._telemetry.saved(self.saved, time.perf_counter() - begin)
+        self._has_saved(learner.games, begin)
+
+    def _finish(self) -> None:
+        """Until the checkpoint that is being written is there; OSError if it could not be."""
+        if self._begun is None:
+            return
+        begun, self._begun = self._begun, None
+        try:
+            begun.writer.wait()
+        except OSError:
+            begun.learner.mark_unsaved(begun.index)
+            self._telemetry.not_saved()
+            raise
+        self._has_saved(begun.games, begun.since)
+
+    def _has_saved(self, games: int, since: float) -> None:
+        self.saved = games
+        self._telemetry.saved(games, time.perf_counter() - since)
+
+    def _report_failure(self, games: int, error: OSError) -> None:
+        why = error.strerror or str(error)
+        self._report(f"no checkpoint at game {games:,}: {why}; {self._what_holds()}")
 
     def _what_holds(self) -> str:
         if not self._run.path.exists():

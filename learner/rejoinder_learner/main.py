@@ -73,6 +73,7 @@ class LearnerService:
         self._inbox = Inbox(run.config)
         self._auditor = Auditor(run.config)
         self._banned: set[str] = set()
+        self._noted: dict[str, Any] = {}  # who has brought what, as it was last written
         self._quarantined = 0
         self._rate, self._looked = Rate(), 0.0
         self._began: float | None = None  # when the first worker was there
@@ -95,6 +96,7 @@ class LearnerService:
                     self._keep_trying(self._step)
             except Exception:
                 self._save()  # whatever it is, nothing that was learned is lost
+                self._journal.wait()
                 raise
             seconds = time.monotonic() - (self._began or time.monotonic())
             self._note_workers()
@@ -119,6 +121,15 @@ class LearnerService:
     @property
     def finished(self) -> bool:
         return self._learner.units >= self._config.units and not self._evaluations.waiting
+
+    @property
+    def longest_pause(self) -> float:
+        """Seconds that a checkpoint has kept the learner from folding."""
+        return self._journal.longest_pause
+
+    @property
+    def infosets(self) -> int:
+        return len(self._learner.rows)
 
     def _receive(self, data: bytes) -> None:
         """Give a message to whom it concerns; what nobody can use goes into quarantine."""
@@ -191,9 +202,12 @@ class LearnerService:
 
     def _note_workers(self) -> None:
         """Who has brought what, so that a lie can be undone by the next learner, too."""
-        note = {"first_game": self._inbox.first_from, "banned": sorted(self._banned)}
+        note = {"first_game": dict(self._inbox.first_from), "banned": sorted(self._banned)}
+        if note == self._noted:
+            return
         try:
             self._run.write_workers(note)
+            self._noted = note
         except OSError as error:
             self._report(f"the list of workers cannot be written: {error.strerror}")
 
@@ -201,6 +215,7 @@ class LearnerService:
         if time.monotonic() - self._looked < LOOK:
             return
         self._looked = time.monotonic()
+        self._journal.poll()
         if not self._bus.claim():
             raise RunError(f"another learner has taken over the run {self._bus.run}")
         queued = self._bus.waiting()

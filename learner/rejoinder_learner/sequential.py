@@ -81,16 +81,22 @@ def _train(
     on_game(first)
     for games, policies in evaluations.items():  # left over by a run with workers
         journal.matches(games, play_matches(config, games, table_of(policies.rows)))
-    while learner.units < config.units and not (should_stop() or run.stop_requested()):
-        _fold(learner, actor.play(learner.units, learner.snapshot_for(learner.units)), telemetry)
-        if is_due(config, config.eval_every, learner.units):
-            journal.statistics(learner)
-            policy = table_of(learner.policy_rows())
-            journal.matches(learner.games, play_matches(config, learner.games, policy))
-        if is_due(config, config.checkpoint_every, learner.units) and learner.units < config.units:
-            journal.save(learner)
-        notice.tell(learner)
-        on_game(learner.games)
+    try:
+        while learner.units < config.units and not (should_stop() or run.stop_requested()):
+            delta = actor.play(learner.units, learner.snapshot_for(learner.units))
+            _fold(learner, delta, telemetry)
+            if is_due(config, config.eval_every, learner.units):
+                journal.statistics(learner)
+                policy = table_of(learner.policy_rows())
+                journal.matches(learner.games, play_matches(config, learner.games, policy))
+            last = learner.units >= config.units
+            if is_due(config, config.checkpoint_every, learner.units) and not last:
+                journal.save(learner)
+            journal.poll()
+            notice.tell(learner)
+            on_game(learner.games)
+    finally:
+        journal.wait()  # for a checkpoint that is being written
     journal.save_last(learner)
     notice.tell(learner, "finished" if learner.units >= config.units else "stopped")
     telemetry.end()

@@ -16,17 +16,21 @@ iterations, `config.block` in a unit.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rejoinder.methods.base import Delta, Rows, Snapshot
 from rejoinder.methods.patch import Patch, difference, merge
+from rejoinder.methods.rows import opaque
 from rejoinder.run.checkpoints import Checkpoint, Policies, digest, needed_versions
 from rejoinder.run.config import Learning
 from rejoinder.run.ledger import SnapshotId, genesis, head_of, record
+
+_BLOCK = 2**16  # rows that are looked at at once
 
 
 class Played(NamedTuple):
@@ -58,6 +62,7 @@ class Learner:
         self._oldest_snapshot = self._method.snapshot(self._task)
         self._versions: deque[Version] = deque()
         self._records: list[bytes] = []
+        self._unsaved = np.zeros(0, bool)  # by row: written since `take_unsaved`, up to a snapshot
         self._games_per_version = config.batch * config.block
         self._model = self._method.model(self._task, checkpoint.rows if checkpoint else None)
         if checkpoint:
@@ -135,6 +140,10 @@ class Learner:
         """The same as readers take it."""
         return self._method.learned(self._task, self.rows)
 
+    def learned_at(self, index: Any) -> Rows:
+        """Some of them, by their numbers."""
+        return self._method.learned(self._task, self.rows[index])
+
     def policy_rows(self) -> Rows:
         """A copy of the policies as they are now."""
         return self._method.policy_rows(self._task, self.rows)
@@ -148,21 +157,42 @@ class Learner:
         self._records.clear()
         return taken
 
+    def take_unsaved(self) -> Any:
+        """The numbers of the rows written since this was last asked, increasing."""
+        self.mark_unsaved(self._model.written())
+        index = np.flatnonzero(self._unsaved)
+        self._unsaved[:] = False
+        return index
+
+    def mark_unsaved(self, index: Any) -> None:
+        """These rows, too, are in no checkpoint."""
+        if len(self._unsaved) < len(self.rows):
+            before, self._unsaved = self._unsaved, np.zeros(2 * len(self.rows), bool)
+            self._unsaved[: len(before)] = before
+        self._unsaved[index] = True
+
     def checkpoint(self) -> Checkpoint:
         """A copy of everything that is needed to go on from here."""
+        now = self.view()
+        rows = opaque(now.rows).copy().view(now.rows.dtype)
+        snapshots = {v: Policies(p.head, p.rows.copy()) for v, p in now.snapshots.items()}
+        return dataclasses.replace(now, rows=rows, snapshots=snapshots)
+
+    def view(self) -> Checkpoint:
+        """The same, to be read before the next fold."""
         names = self.snapshots()
+
+        def policies(version: int) -> Policies:
+            name = names[version * self._games_per_version]
+            return Policies(name.head, lambda: self.snapshot_at(version).rows)
+
+        versions = needed_versions(self.config, self.units)
         return Checkpoint(
             games=self.games,
             head=self.head,
-            rows=self.rows.copy(),
+            rows=self.rows,
             kernel=self.config.kernel,
-            snapshots={
-                version: Policies(
-                    names[version * self._games_per_version].head,
-                    self.snapshot_at(version).rows.copy(),
-                )
-                for version in needed_versions(self.config, self.units)
-            },
+            snapshots={version: policies(version) for version in versions},
         )
 
     def _up_to_snapshots(self, units: Sequence[Played]) -> Iterator[Sequence[Played]]:
@@ -180,6 +210,7 @@ class Learner:
     def _take_snapshot(self) -> None:
         name = SnapshotId(self.games, self.head)
         self._versions.append(Version(name, len(self.rows), self._model.changes()))
+        self.mark_unsaved(self._versions[-1].patch.index)
         needed = self.config.version_for(self.units) * self._games_per_version
         for version in self._versions:
             if self.oldest.games < version.id.games <= needed:
@@ -192,17 +223,17 @@ class Learner:
     def _restore(self, checkpoint: Checkpoint) -> None:
         self.units, self.head = checkpoint.games // self.config.block, checkpoint.head
         oldest, *later = needed_versions(self.config, self.units)
-        before = checkpoint.snapshots[oldest]
-        self.oldest = SnapshotId(oldest * self._games_per_version, before.head)
-        self._oldest_snapshot.apply(Patch(np.arange(len(before.rows)), before.rows))
+        name = SnapshotId(oldest * self._games_per_version, checkpoint.snapshots[oldest].head)
+        self.oldest, rows = name, checkpoint.snapshots[oldest].rows
+        self._oldest_snapshot.apply(Patch(np.arange(len(rows)), rows))
         for version in later:
-            after = checkpoint.snapshots[version]
-            name = SnapshotId(version * self._games_per_version, after.head)
-            patch = difference(before.rows, after.rows)
-            self._versions.append(Version(name, len(after.rows), patch))
-            before = after
-        current = self._method.snapshot_rows(self._task, self.rows)
-        self._model.mark(difference(before.rows, current).index)
+            name = SnapshotId(version * self._games_per_version, checkpoint.snapshots[version].head)
+            before, rows = rows, checkpoint.snapshots[version].rows
+            self._versions.append(Version(name, len(rows), difference(before, rows)))
+        for first in range(0, len(self.rows), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            current = self._method.snapshot_rows(self._task, self.rows[block])
+            self._model.mark(difference(rows[block], current).index + first)
 
 
 def warm_up(config: Learning) -> None:

@@ -36,7 +36,9 @@ def write_atomically(path: Path, content: bytes | Iterator[bytes]) -> None:
     sync_directory(path.parent)
 
 
-def write_durably(path: Path, content: bytes | memoryview | Iterator[bytes]) -> None:
+def write_durably(
+    path: Path, content: bytes | memoryview | Iterator[bytes] | Iterator[memoryview]
+) -> None:
     """Write a file that is still there after a power cut; until then it may be seen half."""
     try:
         with path.open("wb") as file:
@@ -46,6 +48,17 @@ def write_durably(path: Path, content: bytes | memoryview | Iterator[bytes]) -> 
     except OSError as error:
         error.filename = error.filename or str(path)  # a full disk does not say where
         raise
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Have a file under a second name; where the system cannot do that, a copy of it."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:  # no hard links here, or too many
+        with source.open("rb") as file:
+            write_durably(target, iter(lambda: file.read(2**20), b""))
 
 
 def sync_directory(path: Path) -> None:

@@ -25,7 +25,7 @@ def test_a_thousand_games_make_a_strong_agent(tmp_path: Path) -> None:
     assert (trained.games, trained.digest) == (1_000, DIGEST)
 
     result = run.result()
-    rows = run.learned(result)
+    rows = run.learned(result.rows)
     # The paper: about 120 infosets a player, updated up to some 2,000 times, median about 50.
     assert 200 < len(rows) < 300
     assert 1_000 < rows["updates"].max() < 5_000

@@ -177,7 +177,7 @@ def test_a_snapshot_in_several_parts(bus: Bus, monkeypatch: pytest.MonkeyPatch) 
     publisher, learner = publishing(bus, config)
     learner.fold(synthetic(config, 0, 50))
     name = publisher.publish(1)
-    assert len(bus.snapshot(1)) == 8
+    assert len(list(bus.snapshot(1))) == 8
     assert content(cache(bus, config).load(name)) == content(learner.snapshot_at(1))
     bus.client.rpop(f"rejoinder:{bus.run}:snapshot:1")
     with pytest.raises(MissingSnapshot, match="not on the server"):

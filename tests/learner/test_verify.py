@@ -14,7 +14,7 @@ from runtime import by_table
 from tampering import change_ledger, flip, forge_delta, forge_ledger, unordered_run
 
 from rejoinder.run import checkpoints
-from rejoinder.run.checkpoints import Checkpoint, RunError
+from rejoinder.run.checkpoints import Checkpoint, Policies, RunError
 from rejoinder.run.config import RunConfig, make_config
 from rejoinder.run.ledger import RECORD, head_after
 from rejoinder.run.rundir import RunDir
@@ -212,7 +212,7 @@ def test_changed_snapshots_with_their_checksums_made_anew(run: RunDir) -> None:
         snapshots = dict(checkpoint.snapshots)
         rows = snapshots[9].rows.copy()
         rows["policy"][0, 0] += 0.125
-        snapshots[9] = dataclasses.replace(snapshots[9], rows=rows)
+        snapshots[9] = Policies(snapshots[9].head, rows)
         return dataclasses.replace(checkpoint, snapshots=snapshots)
 
     forge_checkpoint(run, 40, change)
@@ -227,7 +227,7 @@ def test_parts_that_do_not_belong_together(run: RunDir) -> None:
         snapshots = dict(checkpoint.snapshots)
         rows = snapshots[9].rows.copy()
         rows["key"][0] += np.uint64(1)
-        snapshots[9] = dataclasses.replace(snapshots[9], rows=rows)
+        snapshots[9] = Policies(snapshots[9].head, rows)
         return dataclasses.replace(checkpoint, snapshots=snapshots)
 
     forge_checkpoint(run, 40, change)
@@ -310,8 +310,8 @@ def with_heads(checkpoint: Checkpoint, records: Any, config: RunConfig) -> Check
         checkpoint,
         head=head_after(records, checkpoint.games, config.fingerprint),
         snapshots={
-            version: dataclasses.replace(
-                part, head=head_after(records, version * config.batch, config.fingerprint)
+            version: Policies(
+                head_after(records, version * config.batch, config.fingerprint), part.rows
             )
             for version, part in checkpoint.snapshots.items()
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from rejoinder.methods.tabular.table import (
     find,
     find_or_add,
     grown,
+    index_of,
     new_table,
     table_of,
+    with_room,
 )
 
 ROW = np.dtype([("key", "<u8"), ("mark", "<i8")], align=True)
@@ -81,7 +84,7 @@ def test_keys_that_collide_at_the_last_slot_wrap_around() -> None:
         assert enter(table, np.uint64(key)) == n
     assert [int(look_up(table, np.uint64(key))) for key in keys] == list(range(8))
     assert look_up(table, np.uint64(absent)) == EMPTY
-    assert np.flatnonzero(table.slots["row"] != EMPTY).tolist() == [*range(7), 15]
+    assert np.flatnonzero(table.slots != EMPTY).tolist() == [*range(7), 15]
 
 
 def test_a_full_table_refuses_a_new_key_and_stays_as_it_was() -> None:
@@ -146,4 +149,44 @@ def test_a_table_behaves_like_a_dictionary(added: list[int], asked: list[int]) -
     assert used(table)["mark"].tolist() == [added.count(key) for key in model]
     for key in added + asked:
         assert look_up(table, np.uint64(key)) == model.get(key, EMPTY)
-    assert sorted(table.slots["row"][table.slots["row"] != EMPTY]) == list(range(len(model)))
+    assert sorted(table.slots[table.slots != EMPTY]) == list(range(len(model)))
+
+
+@given(keys=st.lists(st.integers(0, 99), max_size=300), asked=st.lists(st.integers(0, 99)))
+def test_dense_keys_give_the_rows_that_hashed_ones_give(keys: list[int], asked: list[int]) -> None:
+    hashed, dense = new_table(ROW, 1), new_table(ROW, 1, dense=100)
+    slots = dense.slots
+    for key in keys:
+        hashed, dense = with_room(hashed, 1), with_room(dense, 1)
+        assert enter(hashed, np.uint64(key)) == enter(dense, np.uint64(key))
+    assert used(hashed).tobytes() == used(dense).tobytes()
+    assert dense.slots is slots  # it never grows, and every key is in its own place
+    assert all(dense.rows[dense.slots[key]]["key"] == key for key in keys)
+    for table in (dense, index_of(used(hashed), dense=100), index_of(used(hashed))):
+        assert [look_up(table, np.uint64(key)) for key in asked] == [
+            look_up(hashed, np.uint64(key)) for key in asked
+        ]
+
+
+def test_rows_of_a_big_table_stay_where_they_are_when_it_grows() -> None:
+    table = new_table(ROW, 2**17)
+    table.rows[enter(table, np.uint64(7))]["mark"] = 11
+    place = table.rows.ctypes.data
+    for _ in range(8):
+        table = grown(table)
+    assert len(table.rows) == 2**25  # half a gibibyte of address space, a page of memory
+    assert table.rows.ctypes.data == place
+    assert table.rows[look_up(table, np.uint64(7))]["mark"] == 11
+    assert table.rows[-1] == np.zeros(1, ROW)[0]
+
+
+def test_where_no_memory_can_be_reserved_growing_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    table = new_table(ROW, 2**17)
+    table.rows[enter(table, np.uint64(7))]["mark"] = 11
+    bigger = grown(table)
+    assert bigger.rows.ctypes.data != table.rows.ctypes.data
+    assert bigger.rows[look_up(bigger, np.uint64(7))]["mark"] == 11

@@ -12,8 +12,9 @@ it could read again.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -100,12 +101,11 @@ class Player:
 
     def _evaluate(self, lease: EvaluationLease) -> Evaluation:
         games = lease.snapshot.games
-        parts = self._snapshots.decode(lease.snapshot, self.bus.snapshot_for_evaluation(games))
         config = self.config.model_copy(update={"eval_games": lease.match_games})
-        if not all(part.policies for part in parts):
-            raise MissingSnapshot(f"the policies after {games} games have been replaced")
-        policy = TableSnapshot(policy_dtype(config.task().actions))
-        _assemble(policy, [parts])
+        task = config.task()
+        policy = TableSnapshot(policy_dtype(task.actions), dense=task.dense)
+        parts = self.bus.snapshot_for_evaluation(games)
+        self._snapshots.assemble(policy, lease.snapshot, parts, policies=True)
         self.evaluations += 1
         return Evaluation(lease.snapshot, self.name, play_matches(config, games, policy.table))
 
@@ -175,17 +175,30 @@ class SnapshotCache:
     def _load(self, wanted: SnapshotId) -> Snapshot:
         if wanted == self._name:
             return self._snapshot
-        chain: list[Sequence[SnapshotPart]] = []  # newest first, back to what is here or complete
+        chain: list[SnapshotId] = []  # newest first, back to what is here or complete
         at: SnapshotId | None = wanted
         while at is not None and at != self._name:
-            chain.append(self.decode(at, self._bus.snapshot(at.games)))
-            at = chain[-1][0].base
+            chain.append(at)
+            parts = self._bus.snapshot(at.games)
+            first = next(parts, b"")
+            if not first:
+                raise MissingSnapshot(f"snapshot {at.games} is not on the server")
+            at = self._decode(at, first).base
         if at is None:
             self._snapshot = self._empty()
         self._name = None  # a failure may leave it between two snapshots
-        _assemble(self._snapshot, chain[::-1])
-        self._name = wanted
+        self.assemble(self._snapshot, chain.pop(), itertools.chain([first], parts))
+        for name in reversed(chain):  # read again: they may be more than there is room for
+            self.assemble(self._snapshot, name, self._bus.snapshot(name.games))
+        self._complete(wanted)
         return self._snapshot
+
+    def _complete(self, wanted: SnapshotId) -> None:
+        try:
+            self._snapshot.complete()
+        except ValueError as error:
+            raise MissingSnapshot(f"snapshot {wanted.games}: {error}") from None
+        self._name = wanted
 
     def newest(self) -> SnapshotId:
         name = self._bus.newest()
@@ -193,36 +206,46 @@ class SnapshotCache:
             raise MissingSnapshot("no snapshot has been published yet")
         return name
 
-    def decode(self, name: SnapshotId, parts: Sequence[bytes]) -> Sequence[SnapshotPart]:
-        """The parts of one snapshot, all of them."""
-        self._on_bytes(sum(map(len, parts)))
-        decoded: list[SnapshotPart] = []
-        for part in parts:
-            try:
-                message = self._codec.decode(part)
-            except WireError as error:
-                raise MissingSnapshot(f"snapshot {name.games} is damaged: {error}") from None
-            if not isinstance(message, SnapshotPart) or message.id != name:
+    def assemble(
+        self,
+        snapshot: Snapshot,
+        name: SnapshotId,
+        parts: Iterable[bytes],
+        policies: bool = False,
+    ) -> None:
+        """Apply the parts of one snapshot, each before the next one is read: they may be many."""
+        number = -1
+        for number, data in enumerate(parts):
+            self._on_bytes(len(data))
+            part = self._decode(name, data)
+            if part.part != number:
+                raise MissingSnapshot(f"snapshot {name.games} is not on the server")
+            if number == 0:
+                first = part
+            elif (part.base, part.size, part.parts) != (first.base, first.size, first.parts):
                 raise MissingSnapshot(f"snapshot {name.games} has been replaced by another one")
-            decoded.append(message)
-        if not decoded or [m.part for m in decoded] != list(range(decoded[0].parts)):
-            raise MissingSnapshot(f"snapshot {name.games} is not on the server")
-        return decoded
-
-    def _empty(self) -> Snapshot:
-        return self._method.snapshot(self._task)
-
-
-def _assemble(snapshot: Snapshot, chain: Sequence[Sequence[SnapshotPart]]) -> None:
-    """Apply the patches of several snapshots in turn."""
-    for parts in chain:
-        for part in parts:
+            if part.policies != policies:
+                raise MissingSnapshot(f"the policies after {name.games} games have been replaced")
             try:
                 snapshot.apply(part.patch)
             except ValueError as error:
-                raise MissingSnapshot(f"snapshot {part.id.games}: {error}") from None
-        if len(snapshot.rows) != parts[-1].size:
-            raise MissingSnapshot(f"snapshot {parts[-1].id.games} is not whole")
+                raise MissingSnapshot(f"snapshot {name.games}: {error}") from None
+        if number < 0 or number + 1 != first.parts:
+            raise MissingSnapshot(f"snapshot {name.games} is not on the server")
+        if len(snapshot.rows) != first.size:
+            raise MissingSnapshot(f"snapshot {name.games} is not whole")
+
+    def _decode(self, name: SnapshotId, data: bytes) -> SnapshotPart:
+        try:
+            part = self._codec.decode(data)
+        except WireError as error:
+            raise MissingSnapshot(f"snapshot {name.games} is damaged: {error}") from None
+        if not isinstance(part, SnapshotPart) or part.id != name:
+            raise MissingSnapshot(f"snapshot {name.games} has been replaced by another one")
+        return part
+
+    def _empty(self) -> Snapshot:
+        return self._method.snapshot(self._task)
 
 
 def about(player: Player, since: float, **more: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import typer
 from rejoinder_cli.output import JsonFlag, Output
 
 _NAMES = (
-    "openspiel, kernel, startup, determinism, runtime, learner, gateway, capacity, search, crowd "
-    "or forecast."
+    "openspiel, kernel, startup, determinism, runtime, learner, table, gateway, capacity, search, "
+    "crowd or forecast."
 )
 
 

@@ -50,7 +50,7 @@ def explain(
     if infoset is None:
         _list(opened, output)
         return
-    chosen = find_infoset(infoset, opened.learned, abstraction)
+    chosen = find_infoset(infoset, opened.checkpoint.rows, abstraction)
     last = opened.checkpoint.games
     wanted = _range(games, last)
     if at is not None and at > last:

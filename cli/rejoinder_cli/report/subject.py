@@ -173,7 +173,7 @@ def _agents(subject: Subject, output: Output) -> dict[int, Agent]:
             output.warn(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
         else:
             if experiment is not None:
-                learned = run.learned(checkpoint)
+                learned = run.learned(checkpoint.rows)
                 subject.experiment_policy[games] = experiment.policy.read(learned, abstraction)
             policy = table_of(run.policy_rows(checkpoint))
             found[games] = trained_agent(subject.name, abstraction, policy, argmax=False)

@@ -23,8 +23,8 @@ from rejoinder_gateway.schemas import (
     SnapshotList,
     SnapshotName,
 )
+from rejoinder_gateway.snapshots import SEARCHED, Sort
 from rejoinder_gateway.snapshots import Query as Wanted
-from rejoinder_gateway.snapshots import Sort
 
 router = APIRouter(prefix="/runs/{run}", tags=["policies"])
 
@@ -61,7 +61,8 @@ async def browse(
     known = await here.library.snapshot(run, snapshot)
     wanted = Wanted(search, min_visits, sort, order == "desc")
     total, page = await asyncio.to_thread(known.find, wanted, offset, limit)
-    return InfosetPage(total=total, offset=offset, limit=limit, infosets=page)
+    searched = min(len(known), SEARCHED) if search else len(known)
+    return InfosetPage(total=total, searched=searched, offset=offset, limit=limit, infosets=page)
 
 
 @router.post("/policy/lookup")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,6 +43,11 @@ def hexadecimal(key: int) -> str:
     return f"{key:016x}"
 
 
+def hexadecimal_key(identifier: str) -> int | None:
+    """The key of an identifier that is the key in 16 hexadecimal digits; None if it is not one."""
+    return int(identifier, 16) if re.fullmatch("[0-9a-f]{16}", identifier) else None
+
+
 @dataclass(frozen=True)
 class Abstraction(Capable):
     """One way of looking at a game."""
@@ -56,6 +62,8 @@ class Abstraction(Capable):
     options: bool = False  # whether an action may stand for more than one move
     data: Callable[[], Mapping[str, Array]] | None = None  # arrays that it brings, such as buckets
     make_argument: Callable[[Mapping[str, Array]], Any] | None = None  # data → see `argument`
+    key_of: Callable[[str], int | None] | None = None  # a readable identifier → infoset key
+    dense_keys: Callable[[Any], int] | None = None  # rules → n, if all keys are below n
     capabilities: tuple[Any, ...] = ()
 
     def argument(self) -> Any:
@@ -79,6 +87,11 @@ class Abstraction(Capable):
     @cached_property
     def _data(self) -> Mapping[str, Array]:
         return {} if self.data is None else self.data()
+
+    @property
+    def read_identifier(self) -> Callable[[str], int | None] | None:
+        """The inverse of `identifier`, where there is one."""
+        return hexadecimal_key if self.identifier is hexadecimal else self.key_of
 
     def description(self, key: int) -> JsonDict:
         """What an infoset key says; only the key itself where it cannot be read."""

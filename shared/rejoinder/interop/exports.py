@@ -129,7 +129,7 @@ class _Pieces(io.RawIOBase):
 def _blocks(policy: Policy) -> Iterator[list[Infoset]]:
     """Some infosets at a time, in the order in which they were first met."""
     for start in range(0, len(policy), _BLOCK):
-        yield [policy.infoset(r) for r in range(start, min(start + _BLOCK, len(policy)))]
+        yield policy.infosets(slice(start, start + _BLOCK))
 
 
 def _rows(infosets: list[Infoset]) -> list[dict[str, Any]]:

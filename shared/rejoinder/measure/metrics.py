@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,26 +27,37 @@ from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.table import Table, table_of
 from rejoinder.run.config import RunConfig
 
+STATISTICS_ROWS = 2**18  # infosets that statistics are taken of
 QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
 
 
-def table_statistics(rows: Any, abstraction: Abstraction) -> dict[str, Any]:
-    """MER, infosets, how their regrets and updates spread, the median policy of each action."""
+def statistics_step(infosets: int) -> int:
+    """Statistics take every so many-th infoset, so that those of a big table take no longer."""
+    return -(-infosets // STATISTICS_ROWS) or 1
+
+
+def table_statistics(
+    rows: Any, abstraction: Abstraction, infosets: int | None = None
+) -> dict[str, Any]:
+    """MER, infosets, how their regrets and updates spread, the median policy of each action.
+
+    Of a table with so many infosets the rows may be evenly spaced ones (see `statistics_step`).
+    """
     return {
         "mer": max_expected_regret(rows),
-        "infosets": len(rows),
+        "infosets": len(rows) if infosets is None else infosets,
         "regret": _quantiles(largest_mean_regrets(rows)),
         "updates": _quantiles(rows["updates"]),
         "policy": _median_policy(rows, abstraction.actions),
     }
 
 
-def exact_exploitability(config: RunConfig, policy_rows: Any) -> float | None:
+def exact_exploitability(config: RunConfig, policy_rows: Callable[[], Any]) -> float | None:
     """In the real game, where that is small enough to be enumerated."""
     if not config.load_game().is_enumerable(config.rules) or config.load_abstraction().options:
         return None  # a policy of options cannot be followed move by move
     tree = _tree(config.game, config.rules, config.abstraction)
-    return policy_exploitability(tree, table_of(policy_rows)).exploitability
+    return policy_exploitability(tree, table_of(policy_rows())).exploitability
 
 
 @functools.lru_cache(maxsize=4)
@@ -55,9 +67,10 @@ def _tree(game: str, rules: Any, abstraction: str) -> Tree:
 
 
 def _quantiles(values: Any) -> dict[str, float]:
-    return {
-        name: float(np.quantile(values, q)) if len(values) else 0.0 for name, q in QUANTILES.items()
-    }
+    if not len(values):
+        return dict.fromkeys(QUANTILES, 0.0)
+    found = np.quantile(values, list(QUANTILES.values()))
+    return dict(zip(QUANTILES, map(float, found), strict=True))
 
 
 def _median_policy(rows: Any, actions: tuple[str, ...]) -> dict[str, float]:

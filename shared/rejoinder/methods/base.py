@@ -71,6 +71,12 @@ class Task:
         mask = response_actions(self.game, self.abstraction)
         return legal[:, [a for a in range(self.actions) if mask >> a & 1]].any(axis=1)
 
+    @property
+    def dense(self) -> int | None:
+        """All infoset keys are below that, where the game has dense keys."""
+        keys = self.abstraction.dense_keys
+        return None if keys is None else keys(self.rules)
+
 
 class Snapshot(Protocol):
     """What an actor plays with."""
@@ -81,6 +87,9 @@ class Snapshot(Protocol):
 
     def apply(self, patch: Patch) -> None:
         """Write rows; `ValueError` if the patch belongs to another snapshot."""
+
+    def complete(self) -> None:
+        """All patches are here: get ready to be played with; `ValueError` if it cannot be."""
 
     def copy(self) -> Snapshot:
         """One that later patches of this one do not touch."""
@@ -105,6 +114,9 @@ class Model(Protocol):
 
     def changes(self) -> Patch:
         """The snapshot rows that were written since this was last asked."""
+
+    def written(self) -> Any:
+        """The numbers of the rows that were written since then, increasing."""
 
     def mark(self, index: Any) -> None:
         """Count rows as written."""

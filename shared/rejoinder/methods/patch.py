@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rejoinder.methods.rows import opaque
+
+_BLOCK = 2**16  # rows that are compared at once
+
 
 class Patch(NamedTuple):
     """Rows that have changed."""
@@ -24,15 +28,23 @@ def merge(patches: Sequence[Patch]) -> Patch:
     if len(patches) == 1:
         return patches[0]
     index = np.concatenate([p.index for p in patches])[::-1]
-    rows = np.concatenate([p.rows for p in patches])[::-1]
+    rows = np.concatenate([opaque(p.rows) for p in patches])[::-1]
     index, last = np.unique(index, return_index=True)
-    return Patch(index, rows[last])
+    return Patch(index, rows[last].view(patches[0].rows.dtype))
 
 
 def difference(old: Any, new: Any) -> Patch:
     """The patch that makes the rows of an earlier snapshot those of a later one."""
+    known = min(len(old), len(new))
+    differs = np.zeros(len(new), bool)
+    differs[known:] = True
     width = old.dtype.itemsize
-    there, here = (np.ascontiguousarray(rows[: len(old)]).view(np.uint8) for rows in (old, new))
-    same = (there.reshape(-1, width) == here.reshape(-1, width)).all(axis=1)
-    index = np.concatenate([np.flatnonzero(~same), np.arange(len(old), len(new))])
-    return Patch(index.astype(np.int64), new[index])
+    for first in range(0, known, _BLOCK):
+        block = slice(first, min(first + _BLOCK, known))
+        there, here = (
+            np.ascontiguousarray(opaque(rows[block])).view(np.uint8).reshape(-1, width)
+            for rows in (old, new)
+        )
+        differs[block] = (there != here).any(axis=1)
+    index = np.flatnonzero(differs)
+    return Patch(index, opaque(new)[index].view(new.dtype))

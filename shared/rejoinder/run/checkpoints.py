@@ -2,35 +2,53 @@
 
     manifest.json   what the checkpoint holds, with a checksum of every file and of itself
     table.bin       the learner's rows, in order of first use
-    policy-V.bin    a snapshot that games not yet folded are going to use, by version
+    table-N.bin     the rows that were written since the file before this one, up to game N
+    policy-V.bin    a snapshot that games not yet folded are going to use, by version: the rows in
+                    which it differs from what actors would read of the table now
     evaluation-N.bin  the policies after N games, if their evaluation is still to come
+
+A checkpoint costs what has changed since the one before: it shares that one's files of the table by
+hard links and adds one (`Increment`). When those weigh as much as `table.bin` the table is written
+whole again. Every checkpoint is complete by itself, so any of them can be removed.
 
 Invariant: a checkpoint whose content is not what was written is never taken; `DamagedError` says
 what is wrong with it. Binary files are raw little-endian rows; their dtype follows from the config.
+Files are compared with their checksums when a checkpoint is opened, piece by piece; big ones are
+then mapped into memory, so what nobody looks at takes no room.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import mmap
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rejoinder.files import sync_directory, write_durably
+from rejoinder.files import link_or_copy, sync_directory, write_durably
 from rejoinder.methods.base import Rows
+from rejoinder.methods.patch import Patch, difference
 from rejoinder.methods.policies import policy_dtype
+from rejoinder.methods.rows import MAX_ROWS, new_rows, opaque
 from rejoinder.run.config import Learning, canonical_json
 from rejoinder.run.ledger import genesis
 
 FORMAT = 3  # of the whole run directory; a reader refuses what it does not know
 NEWEST_KEPT = 3  # checkpoints that are never thinned out
 
-_MANIFEST, _TABLE, _EVALUATION = "manifest.json", "table.bin", "evaluation-"
+_BLOCK = 2**16  # rows that are made at once
+MAPPED_BYTES = 2**24  # files that are bigger are mapped, not read
+
+_MANIFEST, _TABLE, _INCREMENT = "manifest.json", "table.bin", "table-"
+_EVALUATION = "evaluation-"
 
 
 class RunError(ValueError):
@@ -41,12 +59,23 @@ class DamagedError(RunError):
     """A checkpoint that is not what was written."""
 
 
-@dataclass(frozen=True)
 class Policies:
-    """The policies at some point of a run."""
+    """The policies at some point of a run; what is read from files is made when asked for."""
 
-    head: bytes  # of the ledger at that point
-    rows: Rows
+    def __init__(self, head: bytes, rows: Rows | Callable[[], Rows]) -> None:
+        self.head = head  # of the ledger at that point
+        self._rows = rows
+
+    @property
+    def rows(self) -> Rows:
+        return self._rows() if callable(self._rows) else self._rows
+
+
+class Increment(NamedTuple):
+    """Which rows of the table were written since an earlier checkpoint."""
+
+    since: int  # games of that checkpoint
+    index: Any  # numbers of the rows, increasing
 
 
 @dataclass(frozen=True)
@@ -65,13 +94,13 @@ def digest(fingerprint: str, games: int, rows: Rows) -> str:
     """SHA-256 of the learner's state: what two runs must agree on to be the same run."""
     header = canonical_json({"fingerprint": fingerprint, "games": games})
     made = hashlib.sha256(header.encode() + b"\n")
-    made.update(np.ascontiguousarray(rows).data if len(rows) else b"")
+    made.update(np.ascontiguousarray(opaque(rows)).data if len(rows) else b"")
     return made.hexdigest()
 
 
 def start_of(rows: Rows) -> str:
     """The config's `start` of a run that begins with these rows."""
-    return hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest() if len(rows) else ""
+    return hashlib.sha256(np.ascontiguousarray(opaque(rows)).data).hexdigest() if len(rows) else ""
 
 
 def first_checkpoint(config: Learning, rows: Rows) -> Checkpoint:
@@ -104,6 +133,7 @@ class _File(BaseModel):
 
     rows: int = Field(ge=0)
     row_bytes: int = Field(ge=1)
+    size: int = Field(ge=0, le=MAX_ROWS)  # rows of what they are part of
     sha256: _Sha256
     head: _Sha256  # of the ledger when these rows were current
 
@@ -125,30 +155,109 @@ class Manifest(BaseModel):
         return hashlib.sha256(canonical_json(rest).encode()).hexdigest()
 
 
-def write_checkpoint(folder: Path, config: Learning, checkpoint: Checkpoint) -> None:
-    files = {}
-    for name, part in contents_of(checkpoint).items():
-        content = np.ascontiguousarray(part.rows).view(np.uint8).data
-        write_durably(folder / name, content)
-        files[name] = _File(
-            rows=len(part.rows),
-            row_bytes=part.rows.dtype.itemsize,
-            sha256=hashlib.sha256(content).hexdigest(),
-            head=part.head.hex(),
-        )
+def write_checkpoint(
+    folder: Path,
+    config: Learning,
+    checkpoint: Checkpoint,
+    before: Path | None = None,
+    index: Any = None,
+) -> None:
+    """Write all files; where `before` is a checkpoint since which only `index` was written, so."""
+    method, task = config.load_method(), config.task()
+    rows = checkpoint.rows
+    name = f"{_INCREMENT}{checkpoint.games}.bin"
+    files = None if before is None else _share(folder, before, config, checkpoint, index)
+    if files is None:
+        files = {_TABLE: _write(folder / _TABLE, [rows], len(rows), checkpoint.head)}
+    else:
+        changed = (Patch(part, opaque(rows)[part].view(rows.dtype)) for part in _blocks(index))
+        files[name] = _write(folder / name, map(_records, changed), len(rows), checkpoint.head)
+    for version, part in checkpoint.snapshots.items():
+        name, then = _policy_file(version), part.rows
+        differing = _differences(lambda some: method.snapshot_rows(task, some), rows, then)
+        files[name] = _write(folder / name, map(_records, differing), len(then), part.head)
+    for games, part in checkpoint.evaluations.items():
+        name = f"{_EVALUATION}{games}.bin"
+        files[name] = _write(folder / name, [part.rows], len(part.rows), part.head)
     manifest = Manifest(
         format=FORMAT,
         fingerprint=config.fingerprint,
         kernel=checkpoint.kernel,
         games=checkpoint.games,
-        digest=digest(config.fingerprint, checkpoint.games, checkpoint.rows),
-        dtype=_plain_dtype(checkpoint.rows.dtype),
+        digest=digest(config.fingerprint, checkpoint.games, rows),
+        dtype=_plain_dtype(rows.dtype),
         files=files,
         checksum="",
     )
     manifest.checksum = manifest.checksum_of_the_rest()
     write_durably(folder / _MANIFEST, manifest.model_dump_json(indent=2).encode())
     sync_directory(folder)
+
+
+def _share(
+    folder: Path, before: Path, config: Learning, checkpoint: Checkpoint, index: Any
+) -> dict[str, _File] | None:
+    """The files of an earlier checkpoint's table, here too; None if it has to be written whole."""
+    try:
+        manifest = _read_manifest(before)
+    except DamagedError:
+        return None
+    names = _table_files(manifest)
+    files = {name: manifest.files[name] for name in names}
+    weight = len(index) + sum(files[name].rows for name in names[1:])
+    ours = (config.fingerprint, _plain_dtype(checkpoint.rows.dtype))
+    if (manifest.fingerprint, manifest.dtype) != ours or manifest.games >= checkpoint.games:
+        return None
+    if weight >= files[_TABLE].rows:
+        return None
+    for name in names:
+        try:
+            link_or_copy(before / name, folder / name)
+        except FileNotFoundError:
+            return None
+    return files
+
+
+def _differences(read: Callable[[Rows], Rows], rows: Rows, then: Rows) -> Iterator[Patch]:
+    """What makes snapshot rows as they would be read now those of then, some at a time."""
+    for first in range(0, max(len(then), 1), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        patch = difference(read(rows[: len(then)][block]), then[block])
+        yield Patch(patch.index + first, patch.rows)
+
+
+def _blocks(index: Any) -> Iterator[Any]:
+    for first in range(0, max(len(index), 1), _BLOCK):
+        yield index[first : first + _BLOCK]
+
+
+def _write(path: Path, blocks: Iterable[Rows], size: int, head: bytes) -> _File:
+    """A file of rows that come in blocks, of which there is at least one."""
+    checksum, rows, width = hashlib.sha256(), 0, 0
+
+    def pieces() -> Iterator[memoryview]:
+        nonlocal rows, width
+        for block in blocks:
+            content = np.ascontiguousarray(opaque(block)).view(np.uint8).data
+            checksum.update(content)
+            rows, width = rows + len(block), block.dtype.itemsize
+            yield content
+
+    write_durably(path, pieces())
+    return _File(
+        rows=rows, row_bytes=width, size=size, sha256=checksum.hexdigest(), head=head.hex()
+    )
+
+
+def _patch_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A row with its number, as files have them."""
+    return np.dtype([("number", "<u8"), ("row", np.void, dtype.itemsize)])
+
+
+def _records(patch: Patch) -> Rows:
+    made = np.empty(len(patch.index), _patch_dtype(patch.rows.dtype))
+    made["number"], made["row"] = patch.index, opaque(patch.rows)
+    return made
 
 
 def contents_of(checkpoint: Checkpoint) -> dict[str, Policies]:
@@ -184,28 +293,91 @@ def read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
     if manifest.games % config.block:
         raise DamagedError(f"its manifest speaks of {manifest.games} games, which is no whole unit")
     versions = needed_versions(config, manifest.games // config.block)
+    snapshot_dtype = method.snapshot_dtype(task)
+    increments, evaluations = _table_files(manifest)[1:], _evaluations(manifest)
     expected = {_TABLE: table_dtype}
-    expected |= {_policy_file(version): method.snapshot_dtype(task) for version in versions}
-    evaluations = _evaluations(manifest)
+    expected |= dict.fromkeys(increments, _patch_dtype(table_dtype))
+    expected |= {_policy_file(version): _patch_dtype(snapshot_dtype) for version in versions}
     expected |= {name: policy_dtype(task.actions) for name in evaluations.values()}
     if manifest.files.keys() != expected.keys():
         raise DamagedError(f"it lists the files {sorted(manifest.files)}, not {sorted(expected)}")
+    for name, dtype in expected.items():
+        if (width := manifest.files[name].row_bytes) != dtype.itemsize:
+            raise DamagedError(f"{name} has rows of {width} bytes, not {dtype.itemsize}")
+    tables = [_TABLE, *increments]
+    rows = _read_table([(folder / name, manifest.files[name]) for name in tables], table_dtype)
     read = {
         name: _read_rows(folder / name, manifest.files[name], dtype)
         for name, dtype in expected.items()
+        if name not in tables
     }
-    if digest(manifest.fingerprint, manifest.games, read[_TABLE].rows) != manifest.digest:
+    last = manifest.files[tables[-1]]
+    if digest(manifest.fingerprint, manifest.games, rows) != manifest.digest:
         raise DamagedError("its digest is not that of its table")
-    if manifest.games == 0 and start_of(read[_TABLE].rows) != config.start:
+    if manifest.games == 0 and start_of(rows) != config.start:
         raise DamagedError("its table is not the one that the run starts from")
+
+    def policies(version: int) -> Policies:
+        file, patch = manifest.files[_policy_file(version)], read[_policy_file(version)]
+
+        def make() -> Rows:
+            made: Rows = new_rows(snapshot_dtype, file.size)[: file.size]
+            for first in range(0, min(file.size, len(rows)), _BLOCK):
+                block = slice(first, min(first + _BLOCK, file.size))
+                some = method.snapshot_rows(task, rows[block])
+                opaque(made)[first : first + len(some)] = opaque(some)
+            _write_over(made, [patch])
+            return made
+
+        return Policies(bytes.fromhex(file.head), make)
+
     return Checkpoint(
         games=manifest.games,
-        head=read[_TABLE].head,
-        rows=read[_TABLE].rows,
-        snapshots={version: read[_policy_file(version)] for version in versions},
-        evaluations={games: read[name] for games, name in evaluations.items()},
+        head=bytes.fromhex(last.head),
+        rows=rows,
+        snapshots={version: policies(version) for version in versions},
+        evaluations={
+            games: Policies(bytes.fromhex(manifest.files[name].head), read[name])
+            for games, name in evaluations.items()
+        },
         kernel=manifest.kernel,
     )
+
+
+def _table_files(manifest: Manifest) -> list[str]:
+    """Those that make the table, in the order of writing."""
+    numbers = [
+        name.removeprefix(_INCREMENT).removesuffix(".bin")
+        for name in manifest.files
+        if name.startswith(_INCREMENT)
+    ]
+    if not all(number.isdecimal() and int(number) <= manifest.games for number in numbers):
+        raise DamagedError(f"it lists the files {sorted(manifest.files)}")
+    return [_TABLE, *(f"{_INCREMENT}{number}.bin" for number in sorted(numbers, key=int))]
+
+
+def _read_table(files: Sequence[tuple[Path, _File]], dtype: np.dtype[Any]) -> Rows:
+    """The table: mapped if it is one file, else in memory with the increments written over it."""
+    (path, file), *increments = files
+    if not increments and file.size == file.rows:
+        return _read_rows(path, file, dtype)
+    made: Rows = new_rows(dtype, files[-1][1].size)[: files[-1][1].size]
+    if file.rows > len(made):
+        raise DamagedError(f"{path.name} has {file.rows} rows, not at most {len(made)}")
+    at = 0
+    for block in _read_blocks(path, file, dtype):
+        opaque(made)[at : at + len(block)] = opaque(block)
+        at += len(block)
+    for path, file in increments:
+        _write_over(made, _read_blocks(path, file, _patch_dtype(dtype)))
+    return made
+
+
+def _write_over(rows: Rows, blocks: Iterable[Rows]) -> None:
+    for block in blocks:
+        if len(block) and int(block["number"].max()) >= len(rows):
+            raise DamagedError(f"it has a row {block['number'].max()} of {len(rows)}")
+        opaque(rows)[block["number"].astype(np.int64)] = block["row"]
 
 
 def _evaluations(manifest: Manifest) -> dict[int, str]:
@@ -235,19 +407,46 @@ def _read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def _read_rows(path: Path, file: _File, dtype: np.dtype[Any]) -> Policies:
-    """The rows of one file. Its size is compared before a byte is read."""
-    if file.row_bytes != dtype.itemsize:
-        raise DamagedError(f"{path.name} has rows of {file.row_bytes} bytes, not {dtype.itemsize}")
+def _read_rows(path: Path, file: _File, dtype: np.dtype[Any]) -> Rows:
+    """The rows of one file, mapped if it is a big one."""
+    with _opened(path, file) as opened:
+        size = file.rows * file.row_bytes
+        if size > MAPPED_BYTES:
+            found = hashlib.file_digest(opened, "sha256")
+            # Private pages: what is written over them stays in memory.
+            content: Any = mmap.mmap(opened.fileno(), size, access=mmap.ACCESS_COPY)
+        else:
+            content = bytearray(opened.read())
+            found = hashlib.sha256(content)
+    _check(path, file, found)
+    return np.frombuffer(content, dtype)
+
+
+def _read_blocks(path: Path, file: _File, dtype: np.dtype[Any]) -> Iterator[Rows]:
+    """The same rows, some at a time; whether they are what was written is known at the end."""
+    found = hashlib.sha256()
+    with _opened(path, file) as opened:
+        while content := opened.read(_BLOCK * dtype.itemsize):
+            found.update(content)
+            yield np.frombuffer(content, dtype)
+    _check(path, file, found)
+
+
+@contextmanager
+def _opened(path: Path, file: _File) -> Iterator[BufferedReader]:
+    """A file whose size is compared before a byte is read."""
     try:
-        size = path.stat().st_size
-        if size != file.rows * file.row_bytes:
-            raise DamagedError(
-                f"{path.name} has {size} bytes, not {file.rows} rows of {file.row_bytes}"
-            )
-        content = path.read_bytes()
+        with path.open("rb") as opened:
+            size = os.fstat(opened.fileno()).st_size
+            if size != file.rows * file.row_bytes:
+                raise DamagedError(
+                    f"{path.name} has {size} bytes, not {file.rows} rows of {file.row_bytes}"
+                )
+            yield opened
     except OSError as error:
         raise DamagedError(f"{path.name} cannot be read: {error.strerror}") from None
-    if hashlib.sha256(content).hexdigest() != file.sha256:
+
+
+def _check(path: Path, file: _File, found: Any) -> None:
+    if found.hexdigest() != file.sha256:
         raise DamagedError(f"{path.name} does not match its checksum")
-    return Policies(bytes.fromhex(file.head), np.frombuffer(content, dtype))

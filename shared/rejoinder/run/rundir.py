@@ -49,6 +49,7 @@ from rejoinder.run.checkpoints import (
     FORMAT,
     Checkpoint,
     DamagedError,
+    Increment,
     RunError,
     contents_of,
     first_checkpoint,
@@ -183,8 +184,11 @@ class RunDir:
         if kept or (self.path / _METRICS).exists():
             write_atomically(self.path / _METRICS, text.encode())
 
-    def extend_ledger(self, games: int, records: bytes) -> None:
-        """Add the records of the units after `games` games; those that were there give way."""
+    def extend_ledger(self, games: int, records: bytes, *, sync: bool = True) -> None:
+        """Add the records of the units after `games` games; those that were there give way.
+
+        Without `sync` they may be lost with the power until `sync_ledger` has returned.
+        """
         before = games // self.config.block * RECORD.itemsize
         with (self.path / _LEDGER).open("ab") as file:
             if file.tell() < before:
@@ -192,6 +196,11 @@ class RunDir:
             file.truncate(before)
             file.write(records)
             file.flush()
+            if sync:
+                os.fsync(file.fileno())
+
+    def sync_ledger(self) -> None:
+        with (self.path / _LEDGER).open("rb") as file:
             os.fsync(file.fileno())
 
     def go_back(self, games: int) -> None:
@@ -265,8 +274,16 @@ class RunDir:
             "banned": banned if isinstance(banned, list) else [],
         }
 
-    def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint and thin out the old ones. The ledger must have got there before."""
+    def save(
+        self,
+        checkpoint: Checkpoint,
+        increment: Increment | None = None,
+        before_rename: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Write a checkpoint and thin out the old ones. The ledger must have got there before.
+
+        With an increment only what it names is written, if the checkpoint before it is there.
+        """
         folder = self.path / _CHECKPOINTS
         target = self._folder_of(checkpoint.games)
         if self._holds(target, checkpoint):
@@ -277,7 +294,11 @@ class RunDir:
         remove(temporary)
         try:
             temporary.mkdir()
-            write_checkpoint(temporary, self.config, checkpoint)
+            shared = (
+                () if increment is None else (self._folder_of(increment.since), increment.index)
+            )
+            write_checkpoint(temporary, self.config, checkpoint, *shared)
+            before_rename()
             if target.exists():  # damaged, by other kernels, or with evaluations that are here now
                 os.rename(target, before)
             os.rename(temporary, target)
@@ -361,9 +382,9 @@ class RunDir:
             raise RunError(f"{self.path} has no usable checkpoint yet")
         return checkpoint
 
-    def learned(self, checkpoint: Checkpoint) -> Rows:
-        """The infosets of a checkpoint as readers take them (see `methods.base.Method`)."""
-        return self.config.load_method().learned(self.config.task(), checkpoint.rows)
+    def learned(self, rows: Rows) -> Rows:
+        """Rows of a checkpoint as readers take them (see `methods.base.Method`)."""
+        return self.config.load_method().learned(self.config.task(), rows)
 
     def policy_rows(self, checkpoint: Checkpoint) -> Rows:
         """What is played by a checkpoint."""

@@ -22,6 +22,7 @@ so an abandoned run leaves nothing behind; `clean` removes one at once.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import secrets
@@ -48,6 +49,7 @@ WORKER_TTL = 6  # the same for a worker
 _LEASE = "lease"  # RQ's jobs name a function; this is none, workers read `lease_message`
 
 _GROUP, _CONSUMER, _FIELD = "learner", "learner", b"m"
+_PARTS_AT_ONCE = 4  # of a snapshot, in one answer
 _FLUSH_BYTES = 8 * 2**20  # of a pipeline that writes a big snapshot
 
 
@@ -218,12 +220,23 @@ class Bus:
     def publish_for_evaluation(self, games: int, parts: Iterable[bytes]) -> None:
         self._write_parts(self._key("evaluation", games), parts)
 
-    def snapshot(self, games: int) -> list[bytes]:
+    def snapshot(self, games: int) -> Iterator[bytes]:
         """The parts of a snapshot; none if it is not there."""
-        return list(self.client.lrange(self._key("snapshot", games), 0, -1))
+        return self._read_parts(self._key("snapshot", games))
 
-    def snapshot_for_evaluation(self, games: int) -> list[bytes]:
-        return list(self.client.lrange(self._key("evaluation", games), 0, -1))
+    def snapshot_for_evaluation(self, games: int) -> Iterator[bytes]:
+        return self._read_parts(self._key("evaluation", games))
+
+    def _read_parts(self, key: str) -> Iterator[bytes]:
+        """A few at a time: all of them may be more than a worker has room for.
+
+        The list may be replaced meanwhile, so whoever reads compares the parts.
+        """
+        for first in itertools.count(0, _PARTS_AT_ONCE):
+            parts = self.client.lrange(key, first, first + _PARTS_AT_ONCE - 1)
+            yield from parts
+            if len(parts) < _PARTS_AT_ONCE:
+                return
 
     def newest(self) -> SnapshotId | None:
         """The newest snapshot's name."""

@@ -28,7 +28,8 @@ from rejoinder.kernel.masks import WORD, mask_field
 from rejoinder.methods.base import Rows
 from rejoinder.methods.exact.tree import Form, Tree
 from rejoinder.methods.policies import policy_dtype
-from rejoinder.methods.tabular.table import Table, table_of, without_gaps
+from rejoinder.methods.rows import without_gaps
+from rejoinder.methods.tabular.table import Table, table_of
 from rejoinder.methods.tabular.weighting import read_policies
 
 VARIANTS = {

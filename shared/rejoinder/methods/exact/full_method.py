@@ -18,6 +18,7 @@ from rejoinder.kernel.masks import mask_field, mask_table
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
 from rejoinder.methods.exact.full import FULL_KERNELS, VARIANTS, FullSolver, policies, row_dtype
 from rejoinder.methods.exact.tree import TREE_KERNELS, build_tree, why_not_enumerable
+from rejoinder.methods.rows import opaque
 from rejoinder.methods.tabular.model import TableModel, TableSnapshot
 from rejoinder.methods.tabular.table import find_or_add
 
@@ -60,7 +61,10 @@ def _model(task: Task, rows: Rows | None) -> TableModel:
         _find(table, entries, touched)
         table.rows[touched] = entries
 
-    return TableModel(row_dtype(task.actions), replace, lambda rows: rows.copy(), rows)
+    def gather(rows: Rows, index: Any) -> Rows:
+        return opaque(rows)[index].view(rows.dtype)  # type: ignore[no-any-return]
+
+    return TableModel(row_dtype(task.actions), replace, gather, rows)
 
 
 @kernel

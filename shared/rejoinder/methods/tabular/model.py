@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from rejoinder.methods.patch import Patch
-from rejoinder.methods.tabular.patch import apply_patch
-from rejoinder.methods.tabular.table import Table, new_table, table_of, with_room
+from rejoinder.methods.rows import new_rows, opaque
+from rejoinder.methods.tabular.patch import write_patch
+from rejoinder.methods.tabular.table import Table, indexed, new_table, table_of, with_room
 
 _FIRST_ROWS = 256  # room in a new table; it grows by itself
+_MANY = 16  # one row in so many is too many to be sorted
 
 # (table, deltas of the units from `first` on, entries of each, out: the row of each entry)
 Fold = Callable[[Table, Any, int, list[int], Any], None]
@@ -24,11 +26,13 @@ class TableModel:
         self,
         dtype: np.dtype[Any],
         fold: Fold,
-        snapshot_rows: Callable[[Any], Any],
+        snapshot_rows: Callable[[Any, Any], Any],  # of the rows with these numbers
         rows: Any = None,
+        dense: int | None = None,
     ) -> None:
         self._fold, self._snapshot_rows = fold, snapshot_rows
-        self._table = new_table(dtype, _FIRST_ROWS) if rows is None else table_of(rows)
+        empty = rows is None
+        self._table = new_table(dtype, _FIRST_ROWS, dense) if empty else table_of(rows, dense)
         self._touched: list[Any] = []  # rows written since the newest snapshot
 
     @property
@@ -41,27 +45,61 @@ class TableModel:
         self._fold(self._table, entries, first, counts, touched)
         self._touched.append(touched)
 
+    def written(self) -> Any:
+        if sum(map(len, self._touched)) < len(self.rows) // _MANY:
+            return np.unique(np.concatenate(self._touched or [np.empty(0, np.int64)]))
+        marks = np.zeros(len(self.rows), bool)  # faster than sorting
+        for touched in self._touched:
+            marks[touched] = True
+        return np.flatnonzero(marks)
+
     def changes(self) -> Patch:
-        index = np.unique(np.concatenate(self._touched or [np.empty(0, np.int64)]))
+        index = self.written()
         self._touched.clear()
-        return Patch(index, self._snapshot_rows(self._table.rows[index]))
+        return Patch(index, self._snapshot_rows(self._table.rows, index))
 
     def mark(self, index: Any) -> None:
         self._touched.append(index)
 
 
 class TableSnapshot:
-    """Rows to be looked up by infoset key."""
+    """Rows to be looked up by infoset key; the index is made when it is first needed."""
 
-    def __init__(self, dtype: np.dtype[Any], rows: Any = None) -> None:
-        self.table = new_table(dtype, _FIRST_ROWS) if rows is None else table_of(rows)
+    def __init__(self, dtype: np.dtype[Any], rows: Any = None, dense: int | None = None) -> None:
+        self._dense, self._used = dense, 0 if rows is None else len(rows)
+        self._rows = new_rows(dtype, max(self._used, _FIRST_ROWS))
+        if rows is not None:
+            opaque(self._rows)[: self._used] = opaque(rows)
+        self._table: Table | None = None
 
     @property
     def rows(self) -> Any:
-        return self.table.rows[: self.table.size[0]]
+        return self._rows[: self._used]
+
+    @property
+    def table(self) -> Table:
+        """As actors take it; `ValueError` if a key is there twice."""
+        if self._table is None:
+            self._table = new_table(self._rows.dtype, 1, self._dense)
+        if self._table.size[0] < self._used or len(self._table.rows) < len(self._rows):
+            self._table = indexed(self._table, self._rows, self._used)
+        return self._table
 
     def apply(self, patch: Patch) -> None:
-        self.table = apply_patch(self.table, patch)
+        self._rows, self._used = write_patch(self._rows, self._used, patch)
+
+    def complete(self) -> None:
+        try:
+            _ = self.table
+        except ValueError:
+            raise ValueError("it belongs to another table: it adds a key twice") from None
 
     def copy(self) -> TableSnapshot:
-        return TableSnapshot(self.table.rows.dtype, self.rows)
+        return TableSnapshot(self._rows.dtype, self.rows, self._dense)
+
+
+def check_keys(dense: int | None, rows: Any) -> str | None:
+    """Why these keys cannot be: dense ones are where the index has a slot."""
+    if dense is not None and (rows["key"] >= np.uint64(dense)).any():
+        return f"keys must be below {dense}"
+    return None

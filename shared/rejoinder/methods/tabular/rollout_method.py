@@ -13,7 +13,8 @@ from rejoinder.kernel.masks import mask_table, words_for, words_of
 from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
 from rejoinder.methods.policies import check_policies, policy_dtype
-from rejoinder.methods.tabular.model import TableModel, TableSnapshot
+from rejoinder.methods.rows import opaque
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot, check_keys
 from rejoinder.methods.tabular.rollout import (
     AVERAGING,
     entry_dtype,
@@ -101,7 +102,10 @@ def _model(task: Task, rows: Rows | None) -> TableModel:
     def fold_units(table: Any, entries: Any, _: int, __: list[int], touched: Any) -> None:
         fold(table, entries, *fixed, touched)
 
-    return TableModel(_state_dtype(task), fold_units, policy_rows, rows)
+    def read(rows: Any, index: Any) -> Any:
+        return policy_rows(opaque(rows)[index].view(rows.dtype))
+
+    return TableModel(_state_dtype(task), fold_units, read, rows, task.dense)
 
 
 def _state_dtype(task: Task) -> np.dtype[Any]:
@@ -110,7 +114,9 @@ def _state_dtype(task: Task) -> np.dtype[Any]:
 
 def _check_delta(task: Task, entries: Rows) -> str | None:
     flaw = first_flaw(entries, task.actions)
-    return f"entry {flaw} is not what a game gives" if flaw >= 0 else None
+    return (
+        f"entry {flaw} is not what a game gives" if flaw >= 0 else check_keys(task.dense, entries)
+    )
 
 
 def _work(task: Task, entries: Rows, counts: Sequence[int]) -> Work:
@@ -145,7 +151,7 @@ ROLLOUT = Method(
     check_snapshot=lambda _, rows: check_policies(rows),
     actor=RolloutActor,
     model=_model,
-    snapshot=lambda task: TableSnapshot(policy_dtype(task.actions)),
+    snapshot=lambda task: TableSnapshot(policy_dtype(task.actions), dense=task.dense),
     snapshot_rows=lambda _, rows: policy_rows(rows),
     policy_rows=lambda _, rows: policy_rows(rows),
     learned=lambda _, rows: rows,

@@ -13,7 +13,7 @@ from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
 from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular import walks
-from rejoinder.methods.tabular.model import TableModel, TableSnapshot
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot, check_keys
 from rejoinder.methods.tabular.table import EMPTY, new_table
 from rejoinder.methods.tabular.weighting import (
     DISCOUNTED,
@@ -120,7 +120,7 @@ class BlockActor:
     def _empty_delta(self) -> None:
         used = self._delta.rows[: self._delta.size[0]]
         used.view(np.uint8).fill(0)
-        self._delta.slots["row"].fill(EMPTY)
+        self._delta.slots.fill(EMPTY)
         self._delta.size[0] = 0
 
 
@@ -136,17 +136,17 @@ def _model(task: Task, rows: Rows | None) -> TableModel:
         discounts = np.concatenate([[float(weighting)], products])
         fold_units(table, entries, np.array(counts, np.int64), first, discounts, touched)
 
-    return TableModel(_state_dtype(task), fold, _strategies, rows)
+    return TableModel(_state_dtype(task), fold, _strategies, rows, task.dense)
 
 
 def _state_dtype(task: Task) -> np.dtype[Any]:
     return row_dtype(task.actions, WEIGHTINGS[task.settings.weighting])
 
 
-def _strategies(rows: Rows) -> Rows:
-    made = np.zeros(len(rows), strategy_dtype(rows.dtype["regret"].shape[0]))
-    if len(rows):
-        read_strategies(rows, made)
+def _strategies(rows: Rows, index: Any = None) -> Rows:
+    index = np.arange(len(rows)) if index is None else index
+    made = np.zeros(len(index), strategy_dtype(rows.dtype["regret"].shape[0]))
+    read_strategies(rows, index, made)
     return made
 
 
@@ -186,7 +186,9 @@ def _decisions(delta: Rows) -> Rows:
 
 def _check_delta(task: Task, entries: Rows) -> str | None:
     flaw = first_flaw(entries, task.actions)
-    return f"entry {flaw} is not what a unit gives" if flaw >= 0 else None
+    return (
+        f"entry {flaw} is not what a unit gives" if flaw >= 0 else check_keys(task.dense, entries)
+    )
 
 
 def _check_snapshot(rows: Rows) -> str | None:
@@ -218,7 +220,7 @@ def _method(name: str, settings: type[SamplingSettings], play_block: Kernel, sol
         check_snapshot=lambda _, rows: _check_snapshot(rows),
         actor=lambda task: BlockActor(task, play_block),
         model=_model,
-        snapshot=lambda task: TableSnapshot(strategy_dtype(task.actions)),
+        snapshot=lambda task: TableSnapshot(strategy_dtype(task.actions), dense=task.dense),
         snapshot_rows=lambda _, rows: _strategies(rows),
         policy_rows=lambda _, rows: _policies(rows),
         learned=lambda _, rows: _learned(rows),

@@ -1,9 +1,12 @@
 """The infoset table: 64-bit keys to rows, rows in order of first use.
 
-Two arrays. `rows` is a structured array with a `key` field, filled from the front in the order in
-which infosets were first met; that order is what digests and checkpoints see. `slots` is an
-open-addressing index over it (linear probing, power-of-two capacity, at most half full) and can be
-rebuilt from the rows at any time, so its size never shows in any result.
+`rows` is a structured array with a `key` field, filled from the front in the order in which
+infosets were first met; that order is what digests and checkpoints see. `slots` is an
+open-addressing index over it (row numbers, linear probing, power-of-two capacity, at most half
+full) and can be rebuilt from the rows at any time, so its size never shows in any result.
+
+Dense keys. A game whose keys are all below some n has the identity for a hash (`spread` 1) and a
+slot for each of them: the same code then neither collides nor probes, and the index never grows.
 """
 
 from __future__ import annotations
@@ -13,67 +16,78 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rejoinder.kernel.jit import hot, kernel, rule
+from rejoinder.methods.rows import new_rows, opaque, room_for, widened
 
-SLOT = np.dtype([("key", "<u8"), ("row", "<i8")], align=True)
-EMPTY = -1  # in `row`: nothing here
+SLOT = np.dtype("<i4")
+EMPTY = -1  # in a slot: no row is here
 
-_FIBONACCI = np.uint64(0x9E3779B97F4A7C15)
+_FIBONACCI = 0x9E3779B97F4A7C15
 
 
 class Table(NamedTuple):
     """An infoset table as compiled code takes it."""
 
     slots: Any  # SLOT[capacity]
-    rows: Any  # structured with a `key`; at most capacity / 2 of them
+    rows: Any  # structured with a `key`; all there is room for
     size: Any  # int64[1]: rows in use
+    spread: Any  # uint64: multiplies keys; 1 where they are dense
 
 
-def without_gaps(fields: list[Any]) -> np.dtype[Any]:
-    """An aligned record dtype whose bytes all belong to a field.
-
-    Rows are hashed as bytes, and NumPy leaves in gaps whatever was there before.
-    """
-    dtype = np.dtype(fields, align=True)
-    used = sum(dtype[name].itemsize for name in dtype.names or ())
-    if used < dtype.itemsize:
-        dtype = np.dtype([*fields, ("spare", "u1", (dtype.itemsize - used,))], align=True)
-    if sum(dtype[name].itemsize for name in dtype.names or ()) != dtype.itemsize:
-        raise ValueError(f"fields must be ordered by size, the largest first: {fields}")
-    return dtype
-
-
-def new_table(row_dtype: np.dtype[Any], rows: int) -> Table:
-    """An empty table with room for `rows` rows."""
-    capacity = 16
-    while capacity < 2 * rows:
-        capacity *= 2
-    slots = np.zeros(capacity, SLOT)
-    slots["row"] = EMPTY
-    return Table(slots, np.zeros(capacity // 2, row_dtype), np.zeros(1, np.int64))
+def new_table(row_dtype: np.dtype[Any], rows: int, dense: int | None = None) -> Table:
+    """An empty table with room for `rows` rows; `dense`: all keys are below that."""
+    room = room_for(rows)
+    spread = np.uint64(_FIBONACCI if dense is None else 1)
+    slots = _empty_slots(2 * room if dense is None else room_for(dense + 1))
+    return Table(slots, new_rows(row_dtype, room), np.zeros(1, np.int64), spread)
 
 
 def grown(table: Table) -> Table:
-    """The same rows in a table with twice the room."""
-    bigger = new_table(table.rows.dtype, 2 * len(table.rows))
-    n = table.size[0]
-    bigger.rows[:n] = table.rows[:n]
-    enter(bigger, 0, int(n))
-    return bigger
+    """The same rows in a table with twice the room; the old one must not be added to."""
+    return _with_room_for(table, 2 * len(table.rows))
 
 
 def with_room(table: Table, rows: int) -> Table:
     """The table, grown if so many new rows might not fit."""
-    while table.size[0] + rows > len(table.rows):
-        table = grown(table)
-    return table
+    needed = int(table.size[0]) + rows
+    return table if needed <= len(table.rows) else _with_room_for(table, needed)
 
 
-def table_of(rows: Any) -> Table:
+def table_of(rows: Any, dense: int | None = None) -> Table:
     """A table that holds a copy of the given rows."""
-    table = new_table(rows.dtype, max(len(rows), 1))
-    table.rows[: len(rows)] = rows
+    table = new_table(rows.dtype, max(len(rows), 1), dense)
+    opaque(table.rows)[: len(rows)] = opaque(rows)
     enter(table, 0, len(rows))
     return table
+
+
+def index_of(rows: Any, dense: int | None = None) -> Table:
+    """A table over the given rows themselves; nothing can be added to it."""
+    return indexed(new_table(rows.dtype, 1, dense), rows, len(rows))
+
+
+def indexed(table: Table, rows: Any, used: int) -> Table:
+    """A table over rows that begin with those of `table`; ValueError if a key is there twice."""
+    first, slots, size = int(table.size[0]), table.slots, table.size
+    if table.spread != 1 and 2 * used > len(slots):
+        first, slots, size = 0, _empty_slots(2 * room_for(used)), np.zeros(1, np.int64)
+    made = Table(slots, rows, size, table.spread)
+    if not enter(made, first, used):
+        raise ValueError("a key is there twice")
+    return made
+
+
+def _empty_slots(capacity: int) -> Any:
+    return np.full(capacity, EMPTY, SLOT)
+
+
+def _with_room_for(table: Table, rows: int) -> Table:
+    room, n = room_for(rows), int(table.size[0])
+    wider = widened(table.rows, n, room)
+    if table.spread == 1:
+        return table._replace(rows=wider)
+    bigger = Table(_empty_slots(2 * room), wider, np.zeros(1, np.int64), table.spread)
+    enter(bigger, 0, n)
+    return bigger
 
 
 @kernel
@@ -81,11 +95,9 @@ def enter(table: Any, first: Any, end: Any) -> Any:
     """Enter the last rows, first … end−1, into the index; False if a key is there twice."""
     unique = True
     for r in range(first, end):
-        key = table.rows[r].key
-        slot = _probe(table.slots, key)
-        unique = unique and table.slots[slot].row == EMPTY
-        table.slots[slot].key = key
-        table.slots[slot].row = r
+        slot = _probe(table, table.rows[r].key)
+        unique = unique and table.slots[slot] == EMPTY
+        table.slots[slot] = r
     table.size[0] = end
     return unique
 
@@ -93,31 +105,30 @@ def enter(table: Any, first: Any, end: Any) -> Any:
 @hot
 def find(table: Any, key: Any) -> Any:
     """The row of `key`, or EMPTY."""
-    return table.slots[_probe(table.slots, key)].row
+    return np.int64(table.slots[_probe(table, key)])
 
 
 @rule
 def find_or_add(table: Any, key: Any) -> Any:
     """The row of `key`, added if it is new. Whoever adds rows sees to it that there is room."""
-    slot = _probe(table.slots, key)
-    row = table.slots[slot].row
+    slot = _probe(table, key)
+    row = np.int64(table.slots[slot])
     if row == EMPTY:
         row = table.size[0]
         if row == len(table.rows):
             raise MemoryError("the infoset table is full")
         table.size[0] = row + 1
-        table.slots[slot].key = key
-        table.slots[slot].row = row
+        table.slots[slot] = row
         table.rows[row].key = key
     return row
 
 
 @hot
-def _probe(slots: Any, key: Any) -> Any:
+def _probe(table: Any, key: Any) -> Any:
     """The slot of `key`, or the empty one where it belongs."""
-    last = np.uint64(len(slots) - 1)
-    h = key * _FIBONACCI
+    last = np.uint64(len(table.slots) - 1)
+    h = key * table.spread
     slot = (h ^ (h >> np.uint64(32))) & last
-    while slots[slot].row != EMPTY and slots[slot].key != key:
+    while table.slots[slot] != EMPTY and table.rows[table.slots[slot]].key != key:
         slot = (slot + np.uint64(1)) & last
     return slot

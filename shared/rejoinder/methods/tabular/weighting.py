@@ -31,14 +31,16 @@ from rejoinder.kernel.masks import (
     within,
 )
 from rejoinder.methods.policies import AVERAGE, LATEST
+from rejoinder.methods.rows import without_gaps
 from rejoinder.methods.tabular.regret import match_regrets
-from rejoinder.methods.tabular.table import find_or_add, without_gaps
+from rejoinder.methods.tabular.table import find_or_add
 
 UNIFORM, LINEAR, DISCOUNTED, FLOOR = range(4)
 WEIGHTINGS = {"uniform": UNIFORM, "linear": LINEAR, "discounted": DISCOUNTED, "floor": FLOOR}
 MAX_SUM = 1e12  # of one entry; far beyond any game's stakes
 
 _HALVINGS = 200  # after so many a negative regret counts as zero
+_AHEAD = 256  # entries whose rows are found at once
 FLOAT = "<f4"
 
 
@@ -107,11 +109,13 @@ def fold_units(
 ) -> None:
     """Fold with weights (see `table.with_room`)."""
     e = 0
+    found = 0  # entries whose rows are known
     for n in range(len(counts)):
         unit = first + n + 1
         for _ in range(counts[n]):
+            if e == found:
+                found = _find_some(table, entries, found, touched)
             entry = entries[e]
-            touched[e] = find_or_add(table, entry.key)
             row = table.rows[touched[e]]
             if some(load(row, "legal")) and row.unit < unit:
                 _scale(row, unit, discounts)
@@ -123,10 +127,23 @@ def fold_units(
 @kernel
 def fold_alike(table: Any, entries: Any, touched: Any) -> None:
     """Fold with all units alike."""
+    found = 0
     for e in range(len(entries)):
-        entry = entries[e]
-        touched[e] = find_or_add(table, entry.key)
-        _add(table.rows[touched[e]], entry, False)
+        if e == found:
+            found = _find_some(table, entries, found, touched)
+        _add(table.rows[touched[e]], entries[e], False)
+
+
+@rule
+def _find_some(table: Any, entries: Any, first: Any, touched: Any) -> Any:
+    """Find the rows of the next entries; returns the number of the one after them.
+
+    Rows of a big table are in no cache: a short loop waits for many of them at once.
+    """
+    end = min(first + _AHEAD, len(entries))
+    for e in range(first, end):
+        touched[e] = find_or_add(table, entries[e].key)
+    return end
 
 
 @rule
@@ -151,10 +168,8 @@ def _scale(row: Any, unit: Any, discounts: Any) -> None:
     positive, negative, average = share, share, share
     if discounts[0] == DISCOUNTED:
         positive = discounts[1 + unit] / discounts[1 + row.unit]
-        halvings = unit - row.unit
-        negative = 0.0 if halvings > _HALVINGS else 1.0
-        for _ in range(min(halvings, _HALVINGS)):
-            negative *= 0.5
+        halvings: Any = np.int64(unit - row.unit)
+        negative = 0.0 if halvings > _HALVINGS else math.ldexp(1.0, -halvings)
         average = share * share
     elif discounts[0] == FLOOR:
         positive, negative = 1.0, 1.0
@@ -185,14 +200,17 @@ def first_flaw(entries: Any, actions: Any) -> Any:
 
 
 @kernel
-def read_strategies(rows: Any, made: Any) -> None:
-    """The strategies that regret matching makes of rows."""
+def read_strategies(rows: Any, index: Any, made: Any) -> None:
+    """The strategies that regret matching makes of the rows with these numbers."""
+    if len(index) == 0:
+        return
     strategy = np.zeros(rows[0].regret.shape[0])
-    for r in range(len(rows)):
-        made[r].key = rows[r].key
-        legal = load(rows[r], "legal")
-        match_regrets(rows[r].regret, legal, strategy)
-        _copy_legal(strategy, legal, made[r].strategy)
+    for n in range(len(index)):
+        row = rows[index[n]]
+        made[n].key = row.key
+        legal = load(row, "legal")
+        match_regrets(row.regret, legal, strategy)
+        _copy_legal(strategy, legal, made[n].strategy)
 
 
 @kernel
