@@ -48,13 +48,14 @@ class Stubs:
 
 def kernel_identity(dtype: np.dtype[Any], functions: Iterable[Function]) -> str:
     """The version of kernels for a game: a hash of the sources that are compiled for them."""
-    record = numba.from_dtype(dtype)
-    return identity(functions, _resolver([record]), more=f"{dtype.descr} {dtype.itemsize}")
+    states = numba.from_dtype(dtype)[::1]
+    return identity(functions, _resolver([states]), more=f"{dtype.descr} {dtype.itemsize}")
 
 
 def _resolver(arguments: Iterable[Any]) -> Resolve:
     """Maps stubs to the functions of the game whose states are among the arguments' types."""
-    games = [record for record in map(_record, arguments) if record in _implementations]
+    records = [getattr(argument, "dtype", argument) for argument in arguments]
+    games = [record for record in records if record in _implementations]
 
     def resolve(function: Any) -> Any:
         if not games or not _is_stub(function):
@@ -65,12 +66,6 @@ def _resolver(arguments: Iterable[Any]) -> Resolve:
 
 
 resolve_stubs_by(_resolver)
-
-
-def _record(argument: Any) -> Any:
-    """The type of a state, from that of one or of an array of them."""
-    is_record = isinstance(argument, types.Record)  # whose dtype is NumPy's
-    return argument if is_record else getattr(argument, "dtype", argument)
 
 
 def _is_stub(function: Any) -> bool:
