@@ -19,7 +19,6 @@ from rq.queue import Queue
 
 from rejoinder.measure.agents import Agent, trained_agent
 from rejoinder.methods.tabular.rollout_method import RolloutSettings
-from rejoinder.methods.tabular.rollout_method import RolloutSettings
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import RunConfig, load_config, make_config
 from rejoinder.run.rundir import RunDir

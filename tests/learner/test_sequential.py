@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runtime import with_rollouts
 from runtime import by_table
 
-from rejoinder.methods.tabular.model import TableSnapshot
-from rejoinder.methods.base import Snapshot
 from rejoinder.methods.tabular.model import TableSnapshot
 from rejoinder.run.checkpoints import RunError
 from rejoinder.run.config import RunConfig, load_config, make_config

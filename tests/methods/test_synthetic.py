@@ -36,7 +36,7 @@ from rejoinder.measure.respond import thinking_bound
 from rejoinder.measure.search import Searcher, searching
 from rejoinder.methods.exact.full import FullSolver
 from rejoinder.methods.exact.tree import build_tree
-from rejoinder.methods.tabular.policy import AVERAGE
+from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import ConfigError, RunConfig, make_config
 from rejoinder.run.rundir import RunDir

@@ -24,7 +24,8 @@ from rejoinder.games.contract import (
 from rejoinder.kernel.jit import kernel, rule
 from rejoinder.kernel.masks import first
 from rejoinder.kernel.rng import uniform
-from rejoinder.methods.tabular.policy import AVERAGE, Book, draw, policy_dtype, read_book
+from rejoinder.methods.policies import AVERAGE, policy_dtype
+from rejoinder.methods.tabular.policy import Book, draw, read_book
 from rejoinder.methods.tabular.table import Table, new_table
 
 # How an agent chooses; BASELINE + n is hand-made opponent n of the game.

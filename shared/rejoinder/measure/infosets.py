@@ -11,7 +11,7 @@ from rejoinder.games import queries
 from rejoinder.games.base import Abstraction, States
 from rejoinder.kernel.masks import mask_of
 from rejoinder.methods.base import Rows
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.run.checkpoints import Checkpoint, digest
 from rejoinder.run.config import Learning
 

@@ -15,6 +15,7 @@ from rejoinder.games.deal.cards import (
     OTHER,
 )
 from rejoinder.games.deal.check import check
+from rejoinder.games.deal.observation import observation
 from rejoinder.games.deal.rules import CONFIGURATIONS, DealRules, max_decisions, template
 from rejoinder.games.deal.view import DealView, view
 
@@ -91,6 +92,13 @@ GAME = Game(
     utility_unit="wins",
     later=("response", "cannot_refuse"),
     remembered=("cannot_refuse",),
+    is_default=True,
+    observation=observation,
+    max_utility=1.0,
+    max_chance_events=lambda rules: int(rules.cards),
+    terminal="rejoinder.games.deal.terminal",
+    experiment="rejoinder.games.deal.experiment",
+    checkpoint_format="rejoinder.games.deal.paper",
     capabilities=(phases.RESPONSES,),
 )
 

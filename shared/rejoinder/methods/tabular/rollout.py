@@ -43,7 +43,6 @@ from rejoinder.kernel.masks import (
     has,
     load,
     mask_field,
-    mask_table,
     rest,
     several,
     some,
@@ -51,14 +50,8 @@ from rejoinder.kernel.masks import (
     within,
 )
 from rejoinder.kernel.rng import CHOICES, DEALS, TRAINING, next_u64, open_stream, uniform
-from rejoinder.methods.tabular.policy import (
-    AVERAGE,
-    LATEST,
-    Book,
-    policy_dtype,
-    read_book,
-    sample_book,
-)
+from rejoinder.methods.policies import AVERAGE, LATEST, policy_dtype
+from rejoinder.methods.tabular.policy import Book, read_book, sample_book
 from rejoinder.methods.tabular.regret import match_clamped
 from rejoinder.methods.tabular.table import find_or_add
 
@@ -358,16 +351,3 @@ def first_flaw(entries: Any, actions: Any) -> Any:
             if regret != 0.0 and not has(legal, a):
                 return e
     return -1
-
-
-def max_expected_regret(rows: Any) -> float:
-    """MER: the reach-weighted mean over infosets of the largest mean regret (section 2)."""
-    reach = rows["reach"].sum()
-    return float((largest_mean_regrets(rows) * rows["reach"]).sum() / reach) if reach > 0 else 0.0
-
-
-def largest_mean_regrets(rows: Any) -> Any:
-    """Of each infoset: the mean regret of the action that one should have played more."""
-    legal = mask_table(rows["legal"], rows["regret"].shape[1])
-    count = np.where(rows["count"] > 0, rows["count"], 1.0)
-    return np.where(legal, rows["regret"] / count, -np.inf).max(axis=1, initial=-np.inf)

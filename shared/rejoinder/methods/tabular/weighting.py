@@ -30,7 +30,7 @@ from rejoinder.kernel.masks import (
     store,
     within,
 )
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.methods.tabular.regret import match_regrets
 from rejoinder.methods.tabular.table import find_or_add, without_gaps
 
