@@ -160,7 +160,7 @@ BOTH = {"deal", "kuhn"}
     [
         ("games/kuhn/__init__.py", "stake = 2.0", "stake = 5.0", {"kuhn"}),
         ("kernel/rng.py", "0x94D049BB133111EB", "0x94D049BB133111ED", BOTH),
-        ("kernel/masks.py", "mask & (mask - np.uint64(1))", "mask & (mask + np.uint64(1))", BOTH),
+        ("kernel/masks.py", "builder.sub(mask", "builder.add(mask", BOTH),
         ("kernel/masks.py", "record[name] = mask[0]", "record[name] = mask[1]", BOTH),
         ("methods/tabular/regret.py", "max(weight, 0.0)", "max(0.0, weight)", BOTH),
         (
