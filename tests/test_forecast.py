@@ -19,7 +19,8 @@ from rejoinder.measure.forecast import (
     backtest,
     fan,
     forecast,
-    mer_series,
+    regret_series,
+    utility_series,
     win_rate_series,
 )
 
@@ -217,35 +218,53 @@ def test_few_evaluations() -> None:
     with pytest.raises(ForecastError, match=f"needs {FEWEST} evaluations, and there are 7"):
         forecast(few, 0.1)
     assert backtest(few) is None
-    assert backtest(mer_series([])) is None
+    assert backtest(regret_series([])) is None
 
 
 def test_series_of_a_runs_metrics() -> None:
     rate = {"win_rate": 0.8, "low": 0.7, "high": 0.9}
     surer = {"win_rate": 0.9, "low": 0.89, "high": 0.91}
     records: list[dict[str, Any]] = [
-        {"games": 50, "mer": 0.2, "win_rates": {"random": rate}},
+        {"games": 50, "mer": 0.2, "matches": {"random": rate}},
         {"games": 100, "mer": 0.1},
-        {"games": 150, "win_rates": {"random": surer}},
+        {"games": 150, "matches": {"random": surer}},
     ]
-    assert mer_series(records).games.tolist() == [50, 100]
+    assert regret_series(records).games.tolist() == [50, 100]
     series = win_rate_series(records, "random")
     assert series.values.tolist() == [0.8, 0.9]
     assert series.weights[1] == pytest.approx(100 * series.weights[0])
-    with pytest.raises(ForecastError, match="'nobody' is measured; there are random"):
+    with pytest.raises(ForecastError, match="'nobody' is played; there are random"):
         win_rate_series(records, "nobody")
     assert len(win_rate_series([], "anybody").games) == 0
+
+
+def test_series_of_utility_and_exploitability() -> None:
+    matches = [
+        {"mean_utility": -0.5, "utility_error": 0.5},
+        {"mean_utility": 0.25, "utility_error": 0.05},
+        {"mean_utility": 0.3},  # of one deal
+    ]
+    records: list[dict[str, Any]] = [
+        {"games": 50 * (k + 1), "exploitability": 0.3 - k / 10, "matches": {"random": match}}
+        for k, match in enumerate(matches)
+    ]
+    series = utility_series(records, "random")
+    assert series.values.tolist() == [-0.5, 0.25]
+    assert series.weights[1] == pytest.approx(100 * series.weights[0])
+    assert (series.sign, series.least) == (-1, -math.inf)
+    exact = regret_series(records, "exploitability")
+    assert (exact.name, exact.values.tolist()) == ("exploitability", pytest.approx([0.3, 0.2, 0.1]))
 
 
 def test_what_no_trainer_writes_is_left_out() -> None:
     rate = {"win_rate": 0.8, "low": 0.7, "high": 0.9}
     records: list[dict[str, Any]] = [
-        {"games": 0, "mer": 1.0, "win_rates": {"random": rate}},
-        {"games": 10, "mer": None, "win_rates": {"random": 7}},
-        {"games": 20, "mer": math.inf, "win_rates": {"random": rate | {"low": math.nan}}},
-        {"games": 30, "mer": 10**400, "win_rates": {"random": {"win_rate": 0.8}}},
-        {"games": 40, "mer": "0.1", "win_rates": None},
-        {"games": 50, "mer": 0.2, "win_rates": {"random": rate}},
+        {"games": 0, "mer": 1.0, "matches": {"random": rate}},
+        {"games": 10, "mer": None, "matches": {"random": 7}},
+        {"games": 20, "mer": math.inf, "matches": {"random": rate | {"low": math.nan}}},
+        {"games": 30, "mer": 10**400, "matches": {"random": {"win_rate": 0.8}}},
+        {"games": 40, "mer": "0.1", "matches": None},
+        {"games": 50, "mer": 0.2, "matches": {"random": rate}},
     ]
-    for series in (mer_series(records), win_rate_series(records, "random")):
+    for series in (regret_series(records), win_rate_series(records, "random")):
         assert series.games.tolist() == [50]

@@ -154,9 +154,9 @@ def test_a_run_with_two_workers_is_counted_to_the_last_game(
         assert learner("learner_infosets", run=run.id) == status["infosets"]
         assert learner("learner_mer", run=run.id) == status["mer"]
         assert learner("learner_up", run=run.id) == 0
-        for opponent, rates in status["win_rates"].items():
-            shown = learner("learner_win_rate_ratio", run=run.id, opponent=opponent)
-            assert shown == rates["win_rate"]
+        for opponent, rates in status["matches"].items():
+            shown = learner("learner_mean_utility", run=run.id, opponent=opponent)
+            assert shown == rates["mean_utility"]
 
         def both(name: str, **labels: str) -> float:
             scraped = [Scraped(targets(folder)[n]) for n in ("a", "b/c")]
@@ -251,8 +251,8 @@ def test_a_resumed_run_shows_at_once_what_was_known(tmp_path: Path) -> None:
     assert of_learner(after, "checkpoint_games") == 40
     last = run.metrics()[-1]
     assert of_learner(after, "mer") == of_learner(before, "mer") == last["mer"]
-    for opponent, rates in last["win_rates"].items():
-        assert of_learner(after, "win_rate_ratio", opponent=opponent) == rates["win_rate"]
+    for opponent, rates in last["matches"].items():
+        assert of_learner(after, "mean_utility", opponent=opponent) == rates["mean_utility"]
     assert of_learner(before, "games_folded_total") == 40
     assert of_learner(before, "fold_seconds_count") == 40
     assert of_learner(before, "up") == 0
@@ -445,7 +445,16 @@ def test_a_learner_that_loses_its_server_is_missed(
     own_server: EmbeddedServer, tmp_path: Path
 ) -> None:
     folder, run = tmp_path / "targets", tmp_path / "run"
-    asked = ["learner", "kuhn", "--redis", own_server.url, "--run", str(run), "--patience", "0.5"]
+    asked = [
+        "learner",
+        "kuhn-rollout",
+        "--redis",
+        own_server.url,
+        "--run",
+        str(run),
+        "--patience",
+        "0.5",
+    ]
     with command(*asked, "--metrics-targets", str(folder)) as learner:
         assert eventually(lambda: is_run(run) and RunDir.open(run).status(), 180)
         own_server.kill()
@@ -512,11 +521,14 @@ def of_worker() -> dict[str, tuple[str, frozenset[str]]]:
     return exposed_by(metrics.registry)
 
 
+PLAYED = {"mean_utility": 0.1, "utility_error": 0.1, "win_rate": 0.5}
+
+
 def of_trainer() -> dict[str, tuple[str, frozenset[str]]]:
     metrics = LearnerMetrics("r")
     metrics.step()
     metrics.published(1, 0.1)
-    metrics.measured({"mer": 0.1, "win_rates": {"random": {"win_rate": 0.5}}})
+    metrics.measured({"mer": 0.1, "matches": {"random": PLAYED}})
     return exposed_by(metrics.registry)
 
 

@@ -446,13 +446,13 @@ def test_metrics_of_one_game_index_are_one_record(tmp_path: Path) -> None:
     for part in (
         {"games": 20, "mer": 0.5},
         {"games": 10, "mer": 0.7},
-        {"games": 10, "win_rates": {"random": 1}},
+        {"games": 10, "matches": {"random": 1}},
         {"games": 20, "mer": 0.25},
         {"mer": 9},
         {"games": "30"},
     ):
         run.append_metrics(part)
-    expected = [{"games": 10, "mer": 0.7, "win_rates": {"random": 1}}, {"games": 20, "mer": 0.25}]
+    expected = [{"games": 10, "mer": 0.7, "matches": {"random": 1}}, {"games": 20, "mer": 0.25}]
     assert run.metrics() == expected
     run.drop_metrics_after(20)
     assert run.metrics() == expected

@@ -137,19 +137,15 @@ def snapshots(draw: st.DrawFn, game: str = "kuhn") -> SnapshotPart:
 
 
 @st.composite
-def matches(draw: st.DrawFn) -> dict[str, Any]:
-    low, rate, high = sorted(draw(st.tuples(*[st.floats(0, 1)] * 3)))
+def matches(draw: st.DrawFn, game: str = "kuhn") -> dict[str, Any]:
     games = draw(st.integers(2, 10**7))
-    error = {"utility_error": draw(st.floats(0, 1e9))} if games > 2 else {}
-    return {
-        "win_rate": rate,
-        "low": low,
-        "high": high,
-        "draw_rate": draw(st.floats(0, 1)),
-        "mean_utility": draw(st.floats(-1e9, 1e9)),
-        "games": games,
-        **error,
-    }
+    match = {"mean_utility": draw(st.floats(-1e9, 1e9)), "games": games}
+    if games > 2:
+        match["utility_error"] = draw(st.floats(0, 1e9))
+    if CONFIGS[game].load_game().counts_wins:
+        low, rate, high = sorted(draw(st.tuples(*[st.floats(0, 1)] * 3)))
+        match |= {"win_rate": rate, "low": low, "high": high, "draw_rate": draw(st.floats(0, 1))}
+    return match
 
 
 messages: st.SearchStrategy[Message] = st.one_of(
@@ -162,15 +158,8 @@ messages: st.SearchStrategy[Message] = st.one_of(
 )
 
 NAME, OLDER = SnapshotId(40, b"n" * 32), SnapshotId(20, b"o" * 32)
-MATCH = {
-    "win_rate": 0.5,
-    "low": 0.25,
-    "high": 0.75,
-    "draw_rate": 0.0,
-    "mean_utility": -0.1,
-    "utility_error": 0.05,
-    "games": 400,
-}
+MATCH = {"mean_utility": -0.1, "utility_error": 0.05, "games": 400}
+RATES = {"win_rate": 0.5, "low": 0.25, "high": 0.75, "draw_rate": 0.0}
 
 
 def sample(kind: str) -> Message:
@@ -259,11 +248,10 @@ def assert_valid(message: Message) -> None:
             assert not len(index) or (index[0] >= 0 and index[-1] < message.size)
             assert np.allclose(rows["policy"].sum(axis=2), 1)
         case Evaluation():
-            for rates in message.win_rates.values():
-                assert 0 <= rates["low"] <= rates["win_rate"] <= rates["high"] <= 1
-                assert 0 <= rates["draw_rate"] <= 1
-                assert math.isfinite(rates["mean_utility"])
-                assert 0 <= rates.get("utility_error", 0) < math.inf
+            for match in message.matches.values():
+                assert math.isfinite(match["mean_utility"])
+                assert 0 <= match.get("utility_error", 0) < math.inf
+                assert "win_rate" not in match
         case Refusal():
             assert type(message.snapshot_missing) is bool
 
@@ -368,13 +356,30 @@ def test_a_wrong_envelope_is_refused(place: int, value: Any, reason: str) -> Non
     assert said.isprintable()
 
 
+@pytest.mark.parametrize("game", CONFIGS)
 @pytest.mark.parametrize(("won", "games"), [(0, 20), (1, 20), (10, 20), (19, 20), (20, 20), (1, 2)])
-def test_every_result_of_a_real_match_gets_through(won: int, games: int) -> None:
+def test_every_result_of_a_real_match_gets_through(won: int, games: int, game: str) -> None:
     """Intervals end a rounding error beyond the rate when all games are won or lost."""
     outcomes = np.array([1.0] * won + [-1.0] * (games - won))
-    result = plain_result(_summary(outcomes))
+    result = plain_result(_summary(CONFIGS[game].load_game(), outcomes))
+    assert ("win_rate" in result) is (game == "deal")
     message = Evaluation(SnapshotId(20, bytes(32)), "worker", {"random": result})
-    assert codec().decode(codec().encode(message)) == message
+    assert codec(game).decode(codec(game).encode(message)) == message
+
+
+@pytest.mark.parametrize(
+    ("match", "reason"),
+    [
+        (MATCH, "match against 'random': win_rate is missing"),
+        (MATCH | RATES | {"low": 0.6}, "match against 'random': the rates make no sense"),
+        (MATCH | RATES | {"high": 1.1}, "make no sense"),
+        (MATCH | RATES | {"draw_rate": 1.1}, "make no sense"),
+        (MATCH | RATES | {"low": math.nan}, "low must be"),
+    ],
+)
+def test_rates_are_checked_where_the_game_counts_wins(match: dict[str, Any], reason: str) -> None:
+    body = body_of(sample("evaluation")) | {"matches": {"random": match}}
+    assert reason in refusal_of(sealed("evaluation", body, codec("deal")), codec("deal"))
 
 
 @pytest.mark.parametrize("kind", ["leases", "", "\x1b[2J\n" * 100])
@@ -572,15 +577,14 @@ def test_unknown_fields_are_refused(kind: str) -> None:
         ("snapshot", {"index": struct.pack("<3Q", 1, 3, 2**64 - 1)}, "inside the table"),
         ("snapshot", {"index": struct.pack("<3Q", 2**63, 3, 8)}, "must increase"),
         ("snapshot", {"rows": b""}, "3 row numbers for 0 rows"),
-        ("evaluation", {"win_rates": {"random": {}}}, "match against 'random': games is missing"),
-        ("evaluation", {"win_rates": {"random": MATCH | {"low": 0.6}}}, "make no sense"),
-        ("evaluation", {"win_rates": {"random": MATCH | {"high": 1.1}}}, "make no sense"),
-        ("evaluation", {"win_rates": {"random": MATCH | {"draw_rate": 1.1}}}, "make no sense"),
-        ("evaluation", {"win_rates": {"random": MATCH | {"low": math.nan}}}, "low must be"),
-        ("evaluation", {"win_rates": {"random": MATCH | {"games": 1}}}, "games must be"),
-        ("evaluation", {"win_rates": {"random": MATCH | {"more": 1}}}, "unknown fields"),
-        ("evaluation", {"win_rates": {"r" * 501: MATCH}}, "a map of texts"),
-        ("evaluation", {"win_rates": {"random": [1]}}, "not msgpack"),
+        ("evaluation", {"matches": {"random": {}}}, "match against 'random': games is missing"),
+        ("evaluation", {"matches": {"random": MATCH | {"mean_utility": math.nan}}}, "mean_utility"),
+        ("evaluation", {"matches": {"random": MATCH | {"utility_error": -0.1}}}, "utility_error"),
+        ("evaluation", {"matches": {"random": MATCH | RATES}}, "unknown fields"),
+        ("evaluation", {"matches": {"random": MATCH | {"games": 1}}}, "games must be"),
+        ("evaluation", {"matches": {"random": MATCH | {"more": 1}}}, "unknown fields"),
+        ("evaluation", {"matches": {"r" * 501: MATCH}}, "a map of texts"),
+        ("evaluation", {"matches": {"random": [1]}}, "not msgpack"),
         ("refusal", {"snapshot_missing": 1}, "snapshot_missing must be a boolean"),
         ("refusal", {"reason": "r" * 501}, "a text of at most 500"),
     ],

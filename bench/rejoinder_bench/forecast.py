@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rejoinder.measure.forecast import COVERAGE, Series, fan
-from rejoinder.measure.targets import MER, Target
+from rejoinder.measure.forecast import COVERAGE, MER, Series, fan
+from rejoinder.measure.targets import Target
 from rejoinder.run.config import RunConfig, load_config
 from rejoinder.run.rundir import RunDir
 from rejoinder_bench import Result

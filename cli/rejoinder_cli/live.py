@@ -127,8 +127,16 @@ def _left(status: Status) -> str:
 
 def _figures(status: Status) -> str:
     mer = "unknown" if status["mer"] is None else f"{status['mer']:.4f}"
-    rates = [f"{name} {rate['win_rate']:.1%}" for name, rate in status["win_rates"].items()]
-    wins = f" · wins: {', '.join(rates)}" if rates else ""
+    unit = status.get("utility_unit", "")
+    played = [match_in_words(name, match, unit) for name, match in status["matches"].items()]
+    won = f" · {', '.join(played)}" if played else ""
     exact = status.get("exploitability")
     exploited = "" if exact is None else f" · exploitability {exact:.4f}"
-    return f"MER {mer}{exploited}{wins} · {status['infosets']:,} infosets"
+    return f"MER {mer}{exploited}{won} · {status['infosets']:,} infosets"
+
+
+def match_in_words(opponent: str, match: Mapping[str, Any], unit: str) -> str:
+    """What a match against an opponent gave, as metrics have it: utility first."""
+    error = f" ± {match['utility_error']:.3f}" if "utility_error" in match else ""
+    wins = f" ({match['win_rate']:.1%} won)" if "win_rate" in match else ""
+    return f"against {opponent} {match['mean_utility']:+.3f}{error} {unit} a game{wins}"

@@ -1,7 +1,7 @@
 """Experiment trackers, fed from the metrics of a run.
 
 A tracker gets what `metrics.jsonl` holds, by game index: each evaluation once, in the order of its
-games, and whole, that is with the win rates, which come later than the rest. What it has got is
+games, and whole, that is with the matches, which come later than the rest. What it has got is
 kept in the run directory, so whoever tracks the run next goes on from there. It is noted after the
 record was handed over: a tracker that is killed between the two gets that one record again.
 
@@ -86,7 +86,7 @@ def track(
 def evaluations(run: RunDir, finished: bool) -> Iterator[dict[str, Any]]:
     """Those of a run; until it is finished up to the first that is not whole yet."""
     for record in run.metrics():
-        if not finished and not {"mer", "win_rates"} <= record.keys():
+        if not finished and not {"mer", "matches"} <= record.keys():
             return
         yield record
 
@@ -131,7 +131,7 @@ def _digest(record: Mapping[str, Any]) -> str:
 
 
 def figures_of(record: Mapping[str, Any]) -> dict[str, float]:
-    """All numbers of an evaluation but its game index, by names like `win_rates/random/low`."""
+    """All numbers of an evaluation but its game index, by names like `matches/random/low`."""
     flat: dict[str, float] = {}
 
     def add(name: str, value: Any) -> None:

@@ -103,6 +103,10 @@ def training() -> Json:
     of_responder = rate("rejoinder_worker_decisions_total", f'{RUN},role="responder"')
     responder = f"sum by (run) ({of_responder})"
     phases = f"sum by (run) ({rate('rejoinder_worker_response_phases_total', RUN)})"
+    utility, error = (
+        f"rejoinder_learner_mean_utility{{{HERE}}}",
+        f"rejoinder_learner_mean_utility_error{{{HERE}}}",
+    )
     return dashboard(
         "rejoinder-training",
         TITLES["rejoinder-training"],
@@ -144,16 +148,27 @@ def training() -> Json:
             row(
                 "Strength",
                 "**How to read it.** Maximum expected regret falls, steeply at first and then "
-                "slowly; win rates rise and level off. Both are taken every `eval_every` games, so "
-                "they move in steps. A win rate below one half is a loss to that opponent.",
+                "slowly; mean utility rises and levels off. Both are taken every `eval_every` "
+                "games, so they move in steps. A mean utility below zero is a loss to that "
+                "opponent; win rates are there where the game counts wins.",
                 graph(
                     "Maximum expected regret (MER)",
                     "By the last measurement. It should fall; it need not fall at every step.",
                     (f"rejoinder_learner_mer{{{HERE}}}", "{{run}}"),
                 ),
                 graph(
+                    "Mean utility by opponent",
+                    "What a game was worth in the last evaluation, in the game's unit, and its "
+                    "95 % interval.",
+                    (utility, "{{run}} against {{opponent}}"),
+                    (f"{utility} - {error}", "{{run}} against {{opponent}}, low"),
+                    (f"{utility} + {error}", "{{run}} against {{opponent}}, high"),
+                    low=None,
+                    line_at=((None, RED), (0.0, GREEN)),
+                ),
+                graph(
                     "Win rate by opponent",
-                    "By the last evaluation, with its sampling error.",
+                    "By the last evaluation, with its sampling error; of games that count wins.",
                     (f"rejoinder_learner_win_rate_ratio{{{HERE}}}", "{{run}} against {{opponent}}"),
                     unit="percentunit",
                     high=1,
@@ -163,7 +178,6 @@ def training() -> Json:
                     "Infosets",
                     "Rows of the table. It levels off when play meets little that is new.",
                     (f"rejoinder_learner_infosets{{{HERE}}}", "{{run}}"),
-                    w=24,
                 ),
             ),
             row(

@@ -30,12 +30,8 @@ def install(app: FastAPI) -> None:
 
 _FINGERPRINT = "bf0e8cf086fc88b5d369ab12029cc70843f2219638311d7810d4b09b97c46624"
 _DIGEST = "5cc918a7a0e75b16ac21ae81012a9e3b40716e1b03045ecefe3bee9872dbcd0b"
-_WIN_RATES = {
+_MATCHES = {
     "random": {
-        "win_rate": 0.55,
-        "low": 0.51,
-        "high": 0.59,
-        "draw_rate": 0.0,
         "mean_utility": 0.21,
         "utility_error": 0.12,
         "games": 400,
@@ -59,7 +55,8 @@ _RUN: Json = {
     "version": 210,
     "mer": 0.042,
     "exploitability": 0.0312,
-    "win_rates": _WIN_RATES,
+    "matches": _MATCHES,
+    "utility_unit": "chips",
     "infosets": 12,
     "workers": [{"games": 2100, "leases": 105, "busy_seconds": 12.5, "up_seconds": 13.5}],
     "snapshots": [2000, 4000],
@@ -81,7 +78,7 @@ _RUN_DETAIL: Json = _RUN | {
 }
 _HISTORY: Json = {
     "records": [
-        {"games": 2000, "mer": 0.061, "infosets": 12, "win_rates": _WIN_RATES},
+        {"games": 2000, "mer": 0.061, "infosets": 12, "matches": _MATCHES},
         {"games": 4000, "mer": 0.042, "infosets": 12},
     ]
 }

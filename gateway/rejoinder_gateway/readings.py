@@ -45,7 +45,7 @@ class Said(_Written):
     seconds_left: float | None = None
     mer: float | None = None
     exploitability: float | None = None
-    win_rates: Tellable = {}
+    matches: Tellable = {}
     infosets: Count | None = None
     workers: dict[str, Any] = {}
 
@@ -73,7 +73,7 @@ class Record(_Written):
     games: Count
     mer: float | None = None
     exploitability: float | None = None
-    win_rates: dict[str, Any] = {}
+    matches: dict[str, Any] = {}
     infosets: Count | None = None
 
 

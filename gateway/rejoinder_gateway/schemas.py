@@ -65,7 +65,12 @@ class RunSummary(BaseModel):
     exploitability: float | None = Field(
         description="Exact, by the last evaluation; none where the game is too large."
     )
-    win_rates: dict[str, Any]
+    matches: dict[str, Any] = Field(
+        description="Of the last evaluation, by opponent: `mean_utility` with its 95 % half-width "
+        "`utility_error`, and `games`; where the game counts wins, `win_rate` with its 95 % "
+        "interval from `low` to `high`, and `draw_rate`."
+    )
+    utility_unit: str = Field(description="What utility counts: `wins`, `chips`, `points`.")
     infosets: int | None
     workers: list[dict[str, Figure]]
     snapshots: list[int]
@@ -108,7 +113,7 @@ class Forecast(BaseModel):
     """When a run reaches a target. Games that are never enough are null."""
 
     at: int = Field(description="Games that the run has now.")
-    what: str = Field(description="`mer`, or the opponent of the win rate.")
+    what: str = Field(description="`mer`, `exploitability` or an opponent.")
     target: float
     reached: float | None = Field(description="Games after which it was there; null: not yet.")
     games: float | None = Field(description="Games after which it is expected.")

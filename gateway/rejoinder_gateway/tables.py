@@ -174,6 +174,9 @@ class Tables:
         await self._check_room()
         self._check_search(wanted.search)
         mind, game, rules, about = await self._opponent(wanted)
+        if game.players != 2:
+            why = f"{game.name} has {game.players} players; here one person meets one agent"
+            raise Problem(422, "Not playable here", why)
         secret, moment = new_secret(), now()
         first = {"you": 0, "agent": 1, "random": secrets.randbelow(2)}[wanted.first]
         row = GameRow(

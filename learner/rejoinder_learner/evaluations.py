@@ -11,6 +11,7 @@ import time
 from collections import Counter
 
 from rejoinder.measure.agents import opponents
+from rejoinder.measure.match import whole_deals
 from rejoinder.measure.metrics import evaluation_kernel
 from rejoinder.run.checkpoints import Policies
 from rejoinder.run.config import RunConfig
@@ -34,7 +35,7 @@ class Evaluations:
         self._config = config
         self._publisher = publisher
         self._opponents = tuple(opponents(config.load_game()))
-        self._match_games = config.eval_games + config.eval_games % 2  # whole pairs
+        self._match_games = whole_deals(config.load_game(), config.eval_games)
         self.sent_bytes = 0  # in leases; the publisher counts those of policies
         self.waiting: dict[int, Policies] = {}  # by games
         self._jobs: dict[int, str] = {}
@@ -57,7 +58,7 @@ class Evaluations:
         games = evaluation.snapshot.games
         if games not in self.waiting or self.waiting[games].head != evaluation.snapshot.head:
             return False
-        played = {name: rates["games"] for name, rates in evaluation.win_rates.items()}
+        played = {name: match["games"] for name, match in evaluation.matches.items()}
         if played != dict.fromkeys(self._opponents, self._match_games):
             raise WireError(f"evaluation: the matches at game {games} are not those ordered")
         # The server first: if it is away, the evaluation is still waited for and ordered again.

@@ -54,7 +54,7 @@ class Journal:
         records = run.metrics()
         for record in records:  # the last of each kind is what is known until the next one
             self._telemetry.measured(record)
-        known = {record["games"] for record in records if "win_rates" in record}
+        known = {record["games"] for record in records if "matches" in record}
         pending = checkpoint.evaluations if checkpoint else {}
         return learner, {games: pending[games] for games in pending if games not in known}
 
@@ -68,9 +68,9 @@ class Journal:
         self._note(record)
         return record
 
-    def win_rates(self, games: int, rates: Mapping[str, Any]) -> None:
+    def matches(self, games: int, played: Mapping[str, Any]) -> None:
         """Note how the policies after so many games did."""
-        self._note({"games": games, "win_rates": rates})
+        self._note({"games": games, "matches": played})
 
     def save(self, learner: Learner, evaluations: Evaluations | None = None) -> bool:
         """Write a checkpoint; False, after a report, if the disk does not take it."""

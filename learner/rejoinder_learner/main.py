@@ -154,8 +154,8 @@ class LearnerService:
         if evaluation.worker in self._banned:
             self._evaluations.worthless(evaluation)
         elif self._evaluations.take(evaluation):
-            self._metrics = self._metrics | {"win_rates": evaluation.win_rates}
-            self._journal.win_rates(evaluation.snapshot.games, evaluation.win_rates)
+            self._metrics = self._metrics | {"matches": evaluation.matches}
+            self._journal.matches(evaluation.snapshot.games, evaluation.matches)
 
     def _fold(self) -> None:
         """Fold what is next, stopping wherever something is to be measured or saved."""
@@ -315,6 +315,7 @@ class LearnerService:
                 "state": state if workers or state != "training" else "waiting for workers",
                 "id": self._run.id,
                 "fingerprint": self._config.fingerprint,
+                "utility_unit": self._config.load_game().utility_unit,
                 "version": self._learner.units // self._config.batch,
                 "infosets": len(self._learner.rows),
                 "queued": queued,

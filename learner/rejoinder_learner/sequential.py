@@ -5,7 +5,7 @@ train
   for each game
     play        with the snapshot that the game index asks for
     fold        into the learner's table; a new snapshot after every batch
-    measure     now and then: MER, update counts, win rates
+    measure     now and then: MER, update counts, matches
     save        now and then: a checkpoint
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rejoinder.measure.metrics import win_rates
+from rejoinder.measure.metrics import play_matches
 from rejoinder.measure.warm import warm_up_player
 from rejoinder.methods.base import Delta
 from rejoinder.methods.tabular.table import table_of
@@ -80,13 +80,13 @@ def _train(
     notice = Notice(run, report)
     on_game(first)
     for games, policies in evaluations.items():  # left over by a run with workers
-        journal.win_rates(games, win_rates(config, games, table_of(policies.rows)))
+        journal.matches(games, play_matches(config, games, table_of(policies.rows)))
     while learner.units < config.units and not (should_stop() or run.stop_requested()):
         _fold(learner, actor.play(learner.units, learner.snapshot_for(learner.units)), telemetry)
         if is_due(config, config.eval_every, learner.units):
             journal.statistics(learner)
             policy = table_of(learner.policy_rows())
-            journal.win_rates(learner.games, win_rates(config, learner.games, policy))
+            journal.matches(learner.games, play_matches(config, learner.games, policy))
         if is_due(config, config.checkpoint_every, learner.units) and learner.units < config.units:
             journal.save(learner)
         notice.tell(learner)
@@ -129,6 +129,7 @@ class Notice:
                 "state": state,
                 "id": self._run.id,
                 "fingerprint": self._run.config.fingerprint,
+                "utility_unit": self._run.config.load_game().utility_unit,
                 "version": learner.units // self._run.config.batch,
                 "infosets": len(learner.rows),
             },

@@ -55,6 +55,6 @@ def describe(
         **figures,
         "mer": metrics.get("mer"),
         "exploitability": metrics.get("exploitability"),
-        "win_rates": metrics.get("win_rates", {}),
+        "matches": metrics.get("matches", {}),
         "workers": dict(workers),
     }

@@ -66,7 +66,13 @@ class LearnerMetrics:
         self._snapshot_version = gauge("snapshot_version", "Newest published version")
         self._snapshot_time = gauge("snapshot_timestamp_seconds", "When it was published")
         self._mer = gauge("mer", "Max expected regret at the last measurement")
-        self._win_rate = gauge("win_rate_ratio", "Last evaluation", "opponent")
+        self._utility = gauge("mean_utility", "What a game was worth, last evaluation", "opponent")
+        self._utility_error = gauge(
+            "mean_utility_error", "Half-width of its 95 % interval", "opponent"
+        )
+        self._win_rate = gauge(
+            "win_rate_ratio", "Last evaluation, where the game counts wins", "opponent"
+        )
         self._received = counter("received_bytes", "Messages from workers").labels(run)
 
         deltas = counter("deltas", "Games whose deltas came", "outcome")
@@ -142,12 +148,18 @@ class LearnerMetrics:
         self._checkpoint_games.set(games)
 
     def measured(self, record: Mapping[str, Any]) -> None:
-        """A line of the run's metrics: the table's statistics, win rates, or both."""
+        """A line of the run's metrics: the table's statistics, matches, or both."""
         if isinstance(mer := record.get("mer"), float):
             self._mer.labels(self._run).set(mer)
-        for opponent, rates in record.get("win_rates", {}).items():
-            if isinstance(rate := rates.get("win_rate"), float):
-                self._win_rate.labels(self._run, opponent).set(rate)
+        gauges = {
+            "mean_utility": self._utility,
+            "utility_error": self._utility_error,
+            "win_rate": self._win_rate,
+        }
+        for opponent, match in record.get("matches", {}).items():
+            for name, gauge in gauges.items():
+                if isinstance(figure := match.get(name), float):
+                    gauge.labels(self._run, opponent).set(figure)
 
     def tell(self, status: Mapping[str, Any], **more: int) -> None:
         """What a status says; `more` are the levels and totals that it leaves out."""

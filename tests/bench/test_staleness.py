@@ -92,8 +92,8 @@ def test_a_run_comes_to_what_sequential_training_comes_to() -> None:
     for n, point in enumerate(trained.curve):
         told = expected.metrics[n]
         assert (point["games"], point["mer"]) == (told["games"], told["mer"])
-        for name, rate in point["win_rates"].items():
-            assert rate == told["win_rates"][name]["win_rate"]
+        for name, rate in point["strengths"].items():
+            assert rate == told["matches"][name]["mean_utility"]
     assert trained.mer == trained.curve[-1]["mer"]
 
 
@@ -171,8 +171,8 @@ def test_a_study_end_to_end(tmp_path: Path, here: list[Task], no_clock: list[Tim
     assert result["reference"] == {"batch": 20, "lag": 1}  # the config's own
     assert len(here) == 8
     for cell in result["cells"]:
-        assert 0 <= cell["win_rate"]["mean"] <= 1
-        assert cell["win_rate"] == pytest.approx(estimate(cell["win_rate_by_seed"])._asdict())
+        assert 0 <= cell["strength"]["mean"] <= 1
+        assert cell["strength"] == pytest.approx(estimate(cell["strength_by_seed"])._asdict())
         assert cell["mer"]["half_width"] >= 0
         assert [point["games"] for point in cell["curve"]] == [10, 20, 30, 40]
         assert len(set(cell["digests"])) == 2

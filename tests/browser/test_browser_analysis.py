@@ -105,10 +105,10 @@ def test_an_analysis_that_fails_can_be_tried_again(page: Page, complaints: Compl
 
 def test_the_forecast_in_a_sentence(page: Page) -> None:
     page.goto("/#/training/paper")
-    with page.expect_response("**/forecast?*opponent=risk-aware") as answered:
+    with page.expect_response("**/forecast?what=risk-aware&*") as answered:
         page.select_option("#forecast-what", "risk-aware")
     assert answered.value.status == 200
-    with page.expect_response("**/forecast?win_rate=0.3&*") as answered:
+    with page.expect_response("**/forecast?what=risk-aware&target=0.3") as answered:
         page.fill("#forecast-value", "30")
     told = answered.value.json()
     assert told["reached"] is not None

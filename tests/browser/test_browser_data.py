@@ -126,13 +126,18 @@ def test_an_infoset_is_told_by_its_description(page: Page) -> None:
     )
 
 
-def test_evaluations_are_measured_by_what_is_at_stake(page: Page) -> None:
+def test_evaluations_show_utility_and_wins_where_they_count(page: Page) -> None:
     page.goto("/#/training")
-    expect(page.locator(".run", has_text="kuhn")).to_contain_text("Mean utility")
-    expect(page.locator(".run", has_text="paper")).to_contain_text("Win rate")
+    expect(page.locator(".run", has_text="kuhn")).to_contain_text("chips a game against random")
+    expect(page.locator(".run", has_text="paper")).to_contain_text("% won) against random")
+    page.goto("/#/training/paper")
+    expect(page.locator("figure", has_text="Win rate")).to_contain_text("against risk-aware")
+    expect(page.locator("figure", has_text="Mean utility")).to_contain_text("wins a game against")
     page.goto("/#/training/leduc")
     chart = page.locator("figure", has_text="Mean utility")
-    expect(chart).to_contain_text(re.compile(r"[+−]\d\.\d\d ± \d\.\d\d a game against random"))
+    expect(chart).to_contain_text(
+        re.compile(r"[+−]\d\.\d\d ± \d\.\d\d chips a game against random")
+    )
     page.wait_for_function(
         """() => [...document.querySelectorAll('.chart')].some((chart) => {
           const [low, high, mean] = (chart.data ?? []).map(({ y }) => y.at(-1));
@@ -140,7 +145,7 @@ def test_evaluations_are_measured_by_what_is_at_stake(page: Page) -> None:
         })""",
         timeout=60_000,
     )
-    expect(page.locator("figure", has_text="Win rate")).to_have_count(0)
+    expect(page.locator("figure", has_text="Win rate")).to_be_hidden()
 
 
 def test_the_throughput_of_a_long_time_is_thinned_out(page: Page) -> None:

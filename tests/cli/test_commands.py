@@ -187,7 +187,8 @@ def test_a_damaged_checkpoint_is_warned_of_and_the_one_before_used(tmp_path: Pat
 
 def test_eval_against_baselines(tiny: Path) -> None:
     result = run_json("eval", tiny, "--opponent", "random", "--games", "400")
-    assert result["opponent"] == "random"
+    ((name, theirs),) = [(o["name"], o["mean_utility"]) for o in result["opponents"]]
+    assert (name, theirs, result["unit"]) == ("random", -result["mean_utility"], "wins")
     assert result["games"] == 400
     assert 0.5 < result["low"] <= result["win_rate"] <= result["high"] <= 1
     again = run_json("eval", tiny, "--opponent", "random", "--games", "400")

@@ -10,8 +10,8 @@ import pytest
 from command import refused, run, run_json
 
 from rejoinder.measure import targets
-from rejoinder.measure.forecast import Forecast, Series
-from rejoinder.measure.targets import MER, Target, Told, foresee, tell
+from rejoinder.measure.forecast import MER, Forecast, Series
+from rejoinder.measure.targets import Target, Told, foresee, tell
 from rejoinder.run.config import load_config
 from rejoinder.run.rundir import RunDir
 from rejoinder_cli.forecasts import backtest_in_words, in_words, watcher
@@ -86,12 +86,13 @@ def test_nobody_knows_how_fast_a_run_is_that_is_over() -> None:
 
 
 def test_the_command(kuhn: Path) -> None:
-    told = run_json("forecast", kuhn, "--mer", "0.001", "--win-rate", "random=0.999")
+    told = run_json("forecast", kuhn, "mer=0.001", "exploitability=1e-5", "random=1.5")
     assert told["at"] == 200
-    assert [one["what"] for one in told["forecasts"]] == ["mer", "random"]
+    assert [one["what"] for one in told["forecasts"]] == ["mer", "exploitability", "random"]
     assert told["forecasts"][0]["backtest"]["known"] >= 80
-    text = run("forecast", kuhn, "--mer", "0.001").stdout
+    text = run("forecast", kuhn, "mer=0.001", "random=1.5").stdout
     assert text.startswith("MER 0.001 is ")
+    assert "a mean of +1.5 chips a game against random is " in text
     assert "backtest, from the first " in text
 
 
@@ -115,17 +116,19 @@ def test_a_watched_run_is_told_of_with_its_newest_figures_and_speed(
     for games in range(50, 1_001, 50):
         directory.append_metrics({"games": games, "mer": 0.01 + 5 / games})
         if games < 950:
-            directory.append_metrics({"games": games, "win_rates": rates(games)})
-    look = watcher(directory, Target("random", 0.695))
+            directory.append_metrics({"games": games, "matches": rates(games)})
+    look = watcher(directory, Target("random", 0.695, "chips"))
     status = {"games": 1_000, "games_per_second": 50.0}
     first = look(status)
     assert look(status | {"games_per_second": 5.0}) != first
     assert look(status | {"games": 1_300}) != first
     assert look(status) == first
     assert len(fits) == 1
-    directory.append_metrics({"games": 950, "win_rates": rates(9_000)})
-    directory.append_metrics({"games": 1_000, "win_rates": rates(9_000)})
-    assert look(status) == "a win rate of 69.5% against random was reached after 950 games"
+    directory.append_metrics({"games": 950, "matches": rates(9_000)})
+    directory.append_metrics({"games": 1_000, "matches": rates(9_000)})
+    assert (
+        look(status) == "a mean of +0.695 chips a game against random was reached after 950 games"
+    )
     assert len(fits) == 2
 
 
@@ -138,7 +141,7 @@ def test_a_watched_run_that_was_hardly_measured(tmp_path: Path) -> None:
 
 def rates(games: int) -> dict[str, dict[str, float]]:
     rate = 0.7 - 8 / games
-    return {"random": {"win_rate": rate, "low": rate - 0.02, "high": rate + 0.02}}
+    return {"random": {"mean_utility": rate, "utility_error": 0.02}}
 
 
 def test_the_line_of_training_under_way_has_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +151,7 @@ def test_the_line_of_training_under_way_has_it(capsys: pytest.CaptureFixture[str
         "games_per_second": 5.0,
         "seconds_left": 2.0,
         "mer": 0.1,
-        "win_rates": {},
+        "matches": {},
         "infosets": 3,
         "workers": {"a": {}},
         "state": "training",
@@ -159,21 +162,20 @@ def test_the_line_of_training_under_way_has_it(capsys: pytest.CaptureFixture[str
 
 
 def test_bad_input(kuhn: Path, tmp_path: Path) -> None:
-    assert "name a target" in refused("forecast", kuhn)
-    assert "no run at" in refused("forecast", tmp_path / "none", "--mer", "0.1")
-    assert "the target must be above 0" in refused("forecast", kuhn, "--mer", "-1")
-    assert "between 0 and 1" in refused("forecast", kuhn, "--win-rate", "random=1.5")
-    assert "write it as mer=0.05" in refused("forecast", kuhn, "--win-rate", "random")
+    assert "TARGET" in refused("forecast", kuhn)
+    assert "no run at" in refused("forecast", tmp_path / "none", "mer=0.1")
+    assert "the target must be above 0" in refused("forecast", kuhn, "mer=-1")
+    assert "a number of chips a game" in refused("forecast", kuhn, "random=inf")
+    assert "write it as mer=0.05" in refused("forecast", kuhn, "random")
     assert "'much' is not a number" in refused("status", kuhn, "--forecast", "mer=much")
     told = refused("status", kuhn, "--forecast", "nobody=0.5")
-    assert "no 'nobody' here; there are mer, random" in told
-    told = refused("forecast", kuhn, "--win-rate", "nobody=0.5")
-    assert "--win-rate: no 'nobody' here; there are random" in told
-    for number in ("1.5", "0.5"):
-        told = refused("forecast", kuhn, "--win-rate", f"mer={number}")
-        assert "--win-rate: no 'mer' here; there are random" in told
+    assert "no 'nobody' here; there are mer, exploitability, random" in told
+    with pytest.raises(ValueError, match="must be between 0 and 1, a win rate, not"):
+        Target.parse("--forecast", "random=1.5", load_config("paper"))
+    with pytest.raises(ValueError, match="no 'exploitability' here"):
+        Target.parse("--forecast", "exploitability=0.1", load_config("paper"))
     few = tmp_path / "few"
     run_json("train", "kuhn-rollout", "--games", "5", "--mode", "sequential", "--run", few)
-    assert "needs 8 evaluations, and there are 1" in refused("forecast", few, "--mer", "0.1")
+    assert "needs 8 evaluations, and there are 1" in refused("forecast", few, "mer=0.1")
     sequential = ("train", "kuhn-rollout", "--run", tmp_path / "x", "--mode", "sequential")
     assert "--forecast" in refused(*sequential, "--forecast", "mer=0.1")

@@ -16,7 +16,7 @@ WAITING: dict[str, Any] = {
     "games_per_second": 0.0,
     "seconds_left": None,
     "mer": None,
-    "win_rates": {},
+    "matches": {},
     "infosets": 0,
     "workers": {},
 }

@@ -45,8 +45,18 @@ POLICY = {
 
 
 def match(rate: float) -> MatchResult:
-    won = round(1_000 * rate)
-    return MatchResult(1_000, won, 0, rate, rate - 0.01, rate + 0.01, 2 * rate - 1, 0.01)
+    return MatchResult(
+        games=1_000,
+        mean_utility=2 * rate - 1,
+        utility_error=0.01,
+        unit="wins",
+        counts_wins=True,
+        wins=round(1_000 * rate),
+        draws=0,
+        win_rate=rate,
+        low=rate - 0.01,
+        high=rate + 0.01,
+    )
 
 
 def subject(
@@ -247,7 +257,7 @@ def test_reproduce_from_end_to_end(tmp_path: Path) -> None:
     assert said["trains in 19 minutes on eight cores"]["value"] > 0
     page = Page(made["report"])
     assert "A quick look" in page.text
-    once = dict.fromkeys(("mer", "win-rate", "updates", "outlook", "responses"), 1)
+    once = dict.fromkeys(("mer", "utility", "win-rate", "updates", "outlook", "responses"), 1)
     assert page.drawings == once | {"policy": 2, "target-policy": 2}
     assert len(page.figures["win-rate"]) == 10
     heads, *rows = page.tables["The paper against ours"]
@@ -258,7 +268,7 @@ def test_reproduce_from_end_to_end(tmp_path: Path) -> None:
     again = run_json("reproduce", "--quick", "--run", tmp_path / "r", "--resume")
     assert again["digest"] == made["digest"]
 
-    told = run_json("forecast", tmp_path / "r", "--mer", "0.01", "--win-rate", "random=0.5")
+    told = run_json("forecast", tmp_path / "r", "mer=0.01", "random=0.5")
     assert told["at"] == 200
     mer, rate = told["forecasts"]
     assert mer["games"] is None or mer["games"] > 200

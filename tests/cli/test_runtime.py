@@ -110,7 +110,7 @@ def test_training_with_workers_gives_the_digest_of_sequential_training(
     arguments = ["train", *TINY, "--games", "300", "--run", str(tmp_path / "run")]
     told = run_json(*arguments, "--workers", str(workers))
     assert (told["digest"], told["finished"], told["mode"]) == (expected, True, "ordered")
-    assert RunDir.open(tmp_path / "run").metrics()[-1]["win_rates"].keys() == {
+    assert RunDir.open(tmp_path / "run").metrics()[-1]["matches"].keys() == {
         "random",
         "risk-aware",
     }

@@ -45,7 +45,7 @@ class Notebook:
         return self
 
     def log(self, games: int, figures: Mapping[str, float]) -> None:
-        assert {"mer", "win_rates/random/win_rate"} <= figures.keys()
+        assert {"mer", "matches/random/mean_utility"} <= figures.keys()
         self.logged.append(games)
 
     def go_back(self, games: int) -> None:
@@ -64,8 +64,8 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
 
 
 def test_figures_are_flat_and_without_the_index() -> None:
-    record = {"games": 5, "mer": 0.5, "infosets": 12, "win_rates": {"random": {"low": 0.25}}}
-    assert figures_of(record) == {"mer": 0.5, "infosets": 12.0, "win_rates/random/low": 0.25}
+    record = {"games": 5, "mer": 0.5, "infosets": 12, "matches": {"random": {"low": 0.25}}}
+    assert figures_of(record) == {"mer": 0.5, "infosets": 12.0, "matches/random/low": 0.25}
 
 
 def test_a_resumed_run_is_logged_once(tmp_path: Path, notebook: Notebook) -> None:
@@ -110,9 +110,9 @@ def test_what_a_liar_brought_is_replaced(tmp_path: Path, notebook: Notebook) -> 
     assert notebook.logged == [20, 40, 60, -40, 40, 60, 80]
 
 
-def test_evaluations_wait_for_their_win_rates(tmp_path: Path, notebook: Notebook) -> None:
+def test_evaluations_wait_for_their_matches(tmp_path: Path, notebook: Notebook) -> None:
     whole = trained(tmp_path / "whole", 60).metrics()
-    rates = [{"games": r["games"], "win_rates": r.pop("win_rates")} for r in whole]
+    rates = [{"games": r["games"], "matches": r.pop("matches")} for r in whole]
     run = RunDir.create(tmp_path / "run", kuhn(games=60, eval_every=EVERY))
     follower = threading.Thread(target=track, args=(run, "notebook"), kwargs={"follow": True})
     follower.start()

@@ -37,8 +37,9 @@ def runs(runs: Path, tmp_path: Path) -> Path:
 
 def evaluation(games: int) -> dict[str, Any]:
     rate = 0.7 - 8 / games
-    win_rates = {"random": {"win_rate": rate, "low": rate - 0.02, "high": rate + 0.02}}
-    return {"games": games, "mer": 0.01 + 5 / games, "win_rates": win_rates}
+    matches = {"random": {"mean_utility": rate, "utility_error": 0.02}}
+    regret = 0.01 + 5 / games
+    return {"games": games, "mer": regret, "exploitability": regret, "matches": matches}
 
 
 def measure(run: Path, records: list[dict[str, Any]]) -> None:
@@ -47,27 +48,29 @@ def measure(run: Path, records: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "options"),
+    ("what", "target"),
     [
-        ({"mer": 0.0125}, ("--mer", "0.0125")),
-        ({"mer": 0.02}, ("--mer", "0.02")),
-        ({"mer": 0.005}, ("--mer", "0.005")),
-        ({"win_rate": 0.695, "opponent": "random"}, ("--win-rate", "random=0.695")),
+        ("mer", 0.0125),
+        ("mer", 0.02),
+        ("mer", 0.005),
+        ("exploitability", 0.0125),
+        ("random", 0.695),
     ],
-    ids=["expected", "reached", "never", "win rate"],
+    ids=["expected", "reached", "never", "exploitability", "utility"],
 )
 def test_it_is_what_the_command_says(
-    client: TestClient, runs: Path, asked: dict[str, Any], options: tuple[str, str]
+    client: TestClient, runs: Path, what: str, target: float
 ) -> None:
-    told = client.get(PATH, params=asked)
+    told = client.get(PATH, params={"what": what, "target": target})
     assert told.status_code == 200, told.text
-    said = CliRunner().invoke(commands, ["forecast", str(runs / "kuhn"), *options, "--json"])
+    asked = ["forecast", str(runs / "kuhn"), f"{what}={target}", "--json"]
+    said = CliRunner().invoke(commands, asked)
     command = json.loads(said.stdout)
     assert told.json() == {"at": command["at"], **command["forecasts"][0]}
 
 
 def test_the_curve_and_the_speed(client: TestClient) -> None:
-    told = client.get(PATH, params={"mer": 0.0125}).json()
+    told = client.get(PATH, params={"what": "mer", "target": 0.0125}).json()
     assert told["games"] == pytest.approx(2_000, rel=0.05)
     assert told["low"] <= told["games"] <= told["high"]
     for seconds, games in {
@@ -77,22 +80,18 @@ def test_the_curve_and_the_speed(client: TestClient) -> None:
     }.items():
         assert told[seconds] == pytest.approx((told[games] - 1_000) / 50)
     assert told["chance"] == 1.0
-    assert client.get(PATH, params={"mer": 0.02}).json()["reached"] == 500
+    assert client.get(PATH, params={"what": "mer", "target": 0.02}).json()["reached"] == 500
 
 
 @pytest.mark.parametrize(
     ("asked", "detail"),
     [
-        ({}, "query: name one target"),
-        ({"mer": 0.1, "win_rate": 0.5, "opponent": "random"}, "query: name one target"),
-        ({"mer": 0.1, "opponent": "random"}, "query: name one target"),
-        ({"win_rate": 0.5}, "query: name one target"),
-        ({"mer": 0}, "query.mer: Input should be greater than 0"),
-        ({"mer": "inf"}, "query.mer: Input should be a finite number"),
-        ({"mer": "much"}, "query.mer: Input should be a valid number"),
-        ({"win_rate": 1, "opponent": "random"}, "query.win_rate: Input should be less than 1"),
-        ({"win_rate": 0.5, "opponent": "nobody"}, "query.opponent: there are random"),
-        ({"win_rate": 0.5, "opponent": "mer"}, "query.opponent: there are random"),
+        ({"target": 0.1}, "query.what: Field required"),
+        ({"what": "mer"}, "query.target: Field required"),
+        ({"what": "mer", "target": 0}, "query.target: the target must be above 0, not 0"),
+        ({"what": "mer", "target": "inf"}, "query.target: Input should be a finite number"),
+        ({"what": "mer", "target": "much"}, "query.target: Input should be a valid number"),
+        ({"what": "nobody", "target": 1}, "query.what: there are mer, exploitability, random"),
     ],
 )
 def test_a_target_that_is_none(client: TestClient, asked: dict[str, Any], detail: str) -> None:
@@ -112,8 +111,8 @@ def test_too_few_evaluations(client: TestClient, runs: Path, records: list[dict[
     measure(runs / "kuhn", records)
     there = len([record for record in records if "mer" in record])
     questions: dict[str, dict[str, Any]] = {
-        "MER": {"mer": 0.01},
-        "win rate against random": {"win_rate": 0.9, "opponent": "random"},
+        "MER": {"what": "mer", "target": 0.01},
+        "mean utility against random": {"what": "random", "target": 0.9},
     }
     for name, asked in questions.items():
         refused = client.get(PATH, params=asked)
@@ -124,17 +123,17 @@ def test_too_few_evaluations(client: TestClient, runs: Path, records: list[dict[
 
 def test_what_no_trainer_writes_is_left_out(client: TestClient, runs: Path) -> None:
     measured = [evaluation(n) for n in range(50, 1_001, 50)]
-    expected = client.get(PATH, params={"mer": 0.0125}).json()
+    expected = client.get(PATH, params={"what": "mer", "target": 0.0125}).json()
     strange: list[dict[str, Any]] = [
         {"games": 0, "mer": 1.0},
         {"games": 25, "mer": None},
         {"games": 26, "mer": 1e999},
     ]
     measure(runs / "kuhn", [*strange, *measured])
-    assert client.get(PATH, params={"mer": 0.0125}).json() == expected
-    rated: dict[str, Any] = {"games": 27, "win_rates": {"random": 7}}
+    assert client.get(PATH, params={"what": "mer", "target": 0.0125}).json() == expected
+    rated: dict[str, Any] = {"games": 27, "matches": {"random": 7}}
     measure(runs / "kuhn", [rated, *measured])
-    asked: dict[str, Any] = {"win_rate": 0.695, "opponent": "random"}
+    asked: dict[str, Any] = {"what": "random", "target": 0.695}
     assert client.get(PATH, params=asked).status_code == 200
 
 
@@ -148,11 +147,13 @@ def test_it_is_made_anew_when_there_is_a_new_evaluation(
         return foresee(series, target)
 
     monkeypatch.setattr(forecasts, "foresee", counted)
-    first, again = (client.get(PATH, params={"mer": 0.0125}).json() for _ in range(2))
+    first, again = (
+        client.get(PATH, params={"what": "mer", "target": 0.0125}).json() for _ in range(2)
+    )
     assert first == again
     assert len(made) == 1
     measure(runs / "kuhn", [evaluation(n) for n in range(50, 1_051, 50)])
-    assert client.get(PATH, params={"mer": 0.0125}).json() != first
+    assert client.get(PATH, params={"what": "mer", "target": 0.0125}).json() != first
     assert len(made) == 2
 
 
@@ -172,7 +173,7 @@ def test_others_are_answered_meanwhile_and_too_many_come_back(
         async with visited(app) as client:
 
             async def of(mer: float) -> httpx2.Response:
-                return await client.get(PATH, params={"mer": mer})
+                return await client.get(PATH, params={"what": "mer", "target": mer})
 
             waiting = [asyncio.create_task(of(mer)) for mer in (0.011, 0.012)]
             while app.state.context.forecasts.work.waiting < 2:
@@ -189,5 +190,5 @@ def test_others_are_answered_meanwhile_and_too_many_come_back(
 
 
 def test_an_unknown_run_is_a_problem(client: TestClient) -> None:
-    unknown = client.get(f"{API}/runs/none/forecast", params={"mer": 0.1})
+    unknown = client.get(f"{API}/runs/none/forecast", params={"what": "mer", "target": 0.1})
     assert (unknown.status_code, unknown.json()["title"]) == (404, "Unknown run")

@@ -46,7 +46,7 @@ def test_runs_are_listed_by_name(client: TestClient, runs: Path) -> None:
         assert (told["games"], told["target"], told["version"]) == (60, 60, 3)
         assert told["snapshots"] == [20, 40, 60]
         assert told["configuration_rules"] == config.rules.model_dump(mode="json")
-        assert "random" in told["win_rates"]
+        assert "random" in told["matches"]
 
 
 def test_a_run_tells_its_config_digest_and_history(client: TestClient, runs: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_run_tells_its_config_digest_and_history(client: TestClient, runs: Pat
     records = client.get(f"{API}/runs/leduc/history").json()["records"]
     assert records == directory.metrics()
     assert isinstance(records[-1]["updates"]["max"], int)
-    rates = records[-1]["win_rates"]["random"]
+    rates = records[-1]["matches"]["random"]
     assert (type(rates["games"]), rates["utility_error"] > 0) == (int, True)
     assert client.get(f"{API}/runs/leduc/history?after=20").json()["records"] == records[1:]
 
@@ -213,8 +213,8 @@ _NOW = {"state": "training", "time": _LATER, "games": 61, "target": 90}
         {"mer": "x"},
         {"version": 1.5},
         {"infosets": {}},
-        {"win_rates": 1},
-        {"win_rates": {"\ud800": 1}},
+        {"matches": 1},
+        {"matches": {"\ud800": 1}},
         {"games_per_second": "fast"},
     ],
 )
@@ -238,7 +238,7 @@ def test_a_status_that_no_trainer_writes_is_as_good_as_none(
 
 
 @pytest.mark.parametrize(
-    "line", ['{"mer": "x"}', '{"infosets": {}}', '{"win_rates": 1}', '{"more": "\\ud800"}']
+    "line", ['{"mer": "x"}', '{"infosets": {}}', '{"matches": 1}', '{"more": "\\ud800"}']
 )
 def test_an_evaluation_that_no_trainer_writes_is_left_out(
     runs: Path, tmp_path: Path, line: str
@@ -471,7 +471,7 @@ def test_a_stream_tells_only_what_is_new(
     run = known.run("kuhn")
     new: list[dict[str, Any]] = [
         {"games": 80, "mer": 0.5},
-        {"games": 80, "win_rates": {"random": {"win_rate": 1.0}}},
+        {"games": 80, "matches": {"random": {"win_rate": 1.0}}},
         {"games": 100, "mer": 0.25},
     ]
 

@@ -30,7 +30,7 @@ CONFIG = make_config(
         "checkpoints_kept": 3,
     }
 )
-RATES = {"random": {"win_rate": 0.5}}
+PLAYED = {"random": {"mean_utility": 0.5}}
 
 
 class SmallDisk:
@@ -117,7 +117,7 @@ def test_evaluations_to_come_outlive_the_trainer_unless_they_are_known(tmp_path:
         play(learner, games)
         waiting[games] = Policies(learner.head, learner.policy_rows())
     journal.save(learner, waiting)
-    journal.win_rates(8, RATES)
+    journal.matches(8, PLAYED)
     _, evaluations = Journal(run, told.append).resume()
     assert list(evaluations) == [4, 12]
     for games, policies in evaluations.items():
@@ -135,7 +135,7 @@ def test_sequential_training_makes_up_for_evaluations_left_over(tmp_path: Path) 
     play(learner, 8)
     journal.statistics(learner)
     journal.save(learner, {8: Policies(learner.head, learner.policy_rows())})
-    assert "win_rates" not in run.metrics()[0]
+    assert "matches" not in run.metrics()[0]
     train(run)
     assert run.metrics() == whole.metrics()
 
@@ -144,8 +144,8 @@ def test_metrics_are_joined_by_game_index(tmp_path: Path) -> None:
     run, journal, learner, _ = begin(tmp_path / "run")
     play(learner, 10)
     record = journal.statistics(learner)
-    journal.win_rates(10, RATES)
-    assert run.metrics() == [record | {"win_rates": RATES}]
+    journal.matches(10, PLAYED)
+    assert run.metrics() == [record | {"matches": PLAYED}]
     assert record["games"] == 10
     assert record["infosets"] == len(learner.rows)
 
@@ -232,7 +232,7 @@ def test_a_checkpoint_without_its_metrics_is_told_as_that(disk: SmallDisk) -> No
     assert journal.save(learner)
     disk.fill()
     # What does not fit into the rest of the file's last page.
-    journal.win_rates(10, {f"opponent {n}": RATES for n in range(200)})
+    journal.matches(10, {f"opponent {n}": PLAYED for n in range(200)})
     assert told == ["metrics at game 10: No space left on device; kept for later"]
     assert journal.save(learner)  # the checkpoint at game 10 is there
     assert len(told) == 1
@@ -240,7 +240,7 @@ def test_a_checkpoint_without_its_metrics_is_told_as_that(disk: SmallDisk) -> No
         journal.save_last(learner)
     disk.clear()
     journal.save_last(learner)
-    assert list(run.metrics()[0]["win_rates"]) == sorted(f"opponent {n}" for n in range(200))
+    assert list(run.metrics()[0]["matches"]) == sorted(f"opponent {n}" for n in range(200))
 
 
 def test_training_on_a_disk_that_is_full_for_a_while_gives_the_same_digest(

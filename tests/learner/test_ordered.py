@@ -31,5 +31,5 @@ def test_a_short_training_makes_a_strong_agent(tmp_path: Path) -> None:
     agent, game = trained(config, tmp_path / "ordered"), config.load_game()
     template = game.template(config.rules)
     for opponent, least in ((random_agent(game), 0.95), (baseline_agent(game), 0.7)):
-        result = play_match(game, template, agent, opponent, games=1_000, seed=1)
+        result, _ = play_match(game, template, (agent, opponent), games=1_000, seed=1)
         assert result.win_rate >= least, f"{opponent.name}: {result}"

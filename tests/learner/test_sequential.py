@@ -172,10 +172,10 @@ def test_what_an_evaluation_says(tmp_path: Path) -> None:
     assert record["mer"] >= 0
     assert record["updates"]["min"] <= record["updates"]["median"] <= record["updates"]["max"]
     assert record["policy"].keys() == {"pass", "bet"}
-    for rate in record["win_rates"].values():
-        assert 0 <= rate["low"] <= rate["win_rate"] <= rate["high"] <= 1
-        assert rate["games"] == 100
-        assert 0 < rate["utility_error"] < 1
+    for match in record["matches"].values():
+        assert match.keys() == {"mean_utility", "utility_error", "games"}  # poker counts no wins
+        assert match["games"] == 100
+        assert 0 < match["utility_error"] < 1
 
 
 def test_other_kernels_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,13 +192,13 @@ def test_leduc_learns_too(tmp_path: Path) -> None:
     config = make_config({"game": "leduc", "games": 200, "method.rollouts": 5, "eval_every": 200})
     run = RunDir.create(tmp_path / "run", config)
     train(run)
-    assert run.metrics()[-1]["win_rates"]["random"]["mean_utility"] > 0
+    assert run.metrics()[-1]["matches"]["random"]["mean_utility"] > 0
 
 
 def test_tiny_learns_to_beat_random(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "run", load_config("tiny", {"games": 100}))
     train(run)
-    assert run.metrics()[-1]["win_rates"]["random"]["low"] > 0.5
+    assert run.metrics()[-1]["matches"]["random"]["low"] > 0.5
 
 
 def test_it_says_how_it_stands(tmp_path: Path) -> None:

@@ -502,7 +502,7 @@ def test_evaluations_that_get_lost_are_made_again(
     got = train_with(server, run, hands(server, run, 1, Forgetful))
     assert got == sequential(config)
     assert [record["games"] for record in got.metrics] == [20, 40, 60]
-    assert all("win_rates" in record for record in got.metrics)
+    assert all("matches" in record for record in got.metrics)
     client = connect(server.url)
     assert client.keys(f"rejoinder:{run.id}:evaluation:*") == []
     client.close()
@@ -525,7 +525,7 @@ def test_evaluations_still_to_come_survive_a_stop(server: EmbeddedServer, tmp_pa
         on_status=watch,
         should_stop=lambda: watch.done,
     )
-    assert [record.get("win_rates") for record in run.metrics()] == [None] * 3
+    assert [record.get("matches") for record in run.metrics()] == [None] * 3
     assert train_with(server, RunDir.open(run.path), 1) == sequential(config)
 
 
@@ -668,7 +668,7 @@ def test_what_a_learner_says_of_itself(server: EmbeddedServer, tmp_path: Path) -
     assert (last["state"], last["games"], last["target"]) == ("finished", 60, 60)
     assert (last["queued"], last["outstanding"], last["unfolded"]) == (0, 0, 0)
     assert (last["version"], last["checkpoint"], last["quarantined"]) == (12, 60, 0)
-    assert set(last["win_rates"]) == set(run.metrics()[-1]["win_rates"])
+    assert set(last["matches"]) == set(run.metrics()[-1]["matches"])
     info = bus.info()
     assert info is not None
     assert info["finished"]

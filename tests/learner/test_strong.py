@@ -35,7 +35,8 @@ def test_a_twentieth_of_its_games_beats_the_paper_and_its_baseline(tmp_path: Pat
     strong, weaker = trained(config, tmp_path / "strong"), trained(paper, tmp_path / "paper")
 
     def plays(opponent: Agent, games: int) -> MatchResult:
-        return play_match(game, game.template(config.rules), strong, opponent, games=games, seed=1)
+        agents = (strong, opponent)
+        return play_match(game, game.template(config.rules), agents, games=games, seed=1)[0]
 
     result = plays(weaker, 20_000)
     assert result.low > 0.52, str(result)

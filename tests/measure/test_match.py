@@ -30,13 +30,15 @@ MEDIUM = DEAL.template(DEAL.configurations["medium"])
 def kuhn_match(
     agent: Agent, opponent: Agent, games: int = 2000, seed: int = 1, starts: Starts = "alternate"
 ) -> MatchResult:
-    return play_match(KUHN, KUHN_START, agent, opponent, games=games, seed=seed, starts=starts)
+    agents = (agent, opponent)
+    return play_match(KUHN, KUHN_START, agents, games=games, seed=seed, starts=starts)[0]
 
 
 def deal_match(
     agent: Agent, opponent: Agent, games: int = 1000, seed: int = 1, starts: Starts = "alternate"
 ) -> MatchResult:
-    return play_match(DEAL, MEDIUM, agent, opponent, games=games, seed=seed, starts=starts)
+    agents = (agent, opponent)
+    return play_match(DEAL, MEDIUM, agents, games=games, seed=seed, starts=starts)[0]
 
 
 def bold(card: int, moves: str) -> float:
@@ -162,14 +164,14 @@ class TestNumbers:
 
     @given(st.lists(st.sampled_from([-2.0, -1.0, 0.0, 1.0]), min_size=2, max_size=60))
     def test_intervals_hold_the_rate_and_stay_within_zero_and_one(self, won: list[float]) -> None:
-        result = _summary(np.array(won[: len(won) // 2 * 2]))
+        result = _summary(KUHN, np.array(won[: len(won) // 2 * 2]))
         assert 0.0 <= result.low <= result.win_rate + 1e-12
         assert result.win_rate - 1e-12 <= result.high <= 1.0
         assert result.wins == sum(u > 0 for u in won[: result.games])
         assert result.draws == sum(u == 0 for u in won[: result.games])
 
     def test_a_summary_by_hand(self) -> None:
-        result = _summary(np.array([1.0, -1.0, 2.0, 2.0, 0.0, -1.0, 1.0, 1.0]))
+        result = _summary(KUHN, np.array([1.0, -1.0, 2.0, 2.0, 0.0, -1.0, 1.0, 1.0]))
         assert (result.games, result.wins, result.draws) == (8, 5, 1)
         assert result.win_rate == 5 / 8
         assert result.mean_utility == 5 / 8
@@ -179,21 +181,21 @@ class TestNumbers:
 
     def test_pairs_that_agree_count_once_and_independent_games_count_each(self) -> None:
         agreeing = np.array([1.0, 1.0, 0.0, 0.0] * 50)
-        assert _effective_games(agreeing) == pytest.approx(100, rel=0.02)
+        assert _effective_games(agreeing, 2) == pytest.approx(100, rel=0.02)
         independent = np.random.default_rng(1).integers(0, 2, 20_000).astype(float)
-        assert _effective_games(independent) == pytest.approx(20_000, rel=0.05)
+        assert _effective_games(independent, 2) == pytest.approx(20_000, rel=0.05)
         opposed = np.array([1.0, 0.0] * 99 + [1.0, 1.0, 0.0, 0.0])
-        assert _effective_games(opposed) > 1000
+        assert _effective_games(opposed, 2) > 1000
 
     def test_one_pair_is_no_basis_for_an_error(self) -> None:
-        assert _summary(np.array([1.0, 1.0])).utility_error == math.inf
+        assert _summary(KUHN, np.array([1.0, 1.0])).utility_error == math.inf
 
     @pytest.mark.parametrize(("asked", "played"), [(1, 2), (2, 2), (499, 500), (501, 502)])
     def test_games_are_rounded_up_to_pairs(self, asked: int, played: int) -> None:
         heard: list[int] = []
         agent: Any = random_agent(KUHN)
-        result = play_match(
-            KUHN, KUHN_START, agent, agent, games=asked, seed=1, progress=heard.append
+        result, _ = play_match(
+            KUHN, KUHN_START, (agent, agent), games=asked, seed=1, progress=heard.append
         )
         assert result.games == heard[-1] == played
         assert heard == sorted(set(heard))
@@ -204,6 +206,8 @@ class TestNumbers:
             kuhn_match(random_agent(KUHN), random_agent(KUHN), games=games)
 
     def test_a_result_reads_as_a_sentence(self) -> None:
-        result = _summary(np.array([1.0, -1.0, 1.0, 0.0]))
-        assert str(result).startswith("50.00% won (95 % interval ")
-        assert str(result).endswith("25.00% drawn, 4 games")
+        won = np.array([1.0, -1.0, 1.0, 0.0])
+        assert str(_summary(KUHN, won)) == "+0.2500 ± 0.4900 chips a game, 4 games"
+        counted = str(_summary(DEAL, won))
+        assert counted.startswith("+0.2500 ± 0.4900 wins a game, 50.00% won (95 % interval ")
+        assert counted.endswith("25.00% drawn, 4 games")

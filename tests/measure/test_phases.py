@@ -207,7 +207,7 @@ def test_what_is_paid_in_full_covers_what_was_charged(rules: DealRules) -> None:
 def test_the_games_are_those_of_a_match() -> None:
     agents = (baseline_agent(DEAL), random_agent(DEAL))
     watched = watch(DEAL, MEDIUM, *agents, games=99, seed=7)
-    match = play_match(DEAL, DEAL.template(MEDIUM), *agents, games=100, seed=7)
+    match, _ = play_match(DEAL, DEAL.template(MEDIUM), agents, games=100, seed=7)
     assert len(watched.won) == match.games == 100
     assert watched.won.mean() == match.mean_utility
     won = play_refusals(DEAL, MEDIUM, *agents, deals=50, seed=7)

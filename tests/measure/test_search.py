@@ -191,7 +191,7 @@ def test_it_takes_one_number_from_the_stream_whatever_happens() -> None:
 def test_the_same_agent_plays_matches_and_single_moves() -> None:
     """A match in compiled code, and the same games move by move."""
     agent, other = searching(baseline_agent(DEAL), DEAL, 30), baseline_agent(DEAL)
-    match = play_match(DEAL, DEAL.template(MEDIUM), agent, other, games=4, seed=9)
+    match, _ = play_match(DEAL, DEAL.template(MEDIUM), (agent, other), games=4, seed=9)
     won = []
     for g in range(4):
         deals, choices = rng.stream(9, g // 2, rng.DEALS), rng.stream(9, g, rng.CHOICES)
@@ -212,7 +212,7 @@ def test_the_same_agent_plays_matches_and_single_moves() -> None:
 def test_thinking_ahead_wins_against_the_same_policy() -> None:
     plain = baseline_agent(DEAL)
     agent, template = searching(plain, DEAL, 60), DEAL.template(MEDIUM)
-    assert play_match(DEAL, template, agent, plain, games=200, seed=1).low > 0.7
+    assert play_match(DEAL, template, (agent, plain), games=200, seed=1)[0].low > 0.7
 
 
 def test_its_probabilities_are_the_action_that_its_move_counts_as() -> None:

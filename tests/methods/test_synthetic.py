@@ -186,10 +186,10 @@ def test_matches_carry_options_out() -> None:
     learner = learn(config(CLIMB_GAME, "external"), 400)
     plan = CLIMB_GAME.abstraction("plan")
     agent = trained_agent("trained", plan, table_of(learner.policy_rows()), argmax=True)
-    even = play_match(CLIMB_GAME, template, agent, looks_up, games=200, seed=1)
+    even, _ = play_match(CLIMB_GAME, template, (agent, looks_up), games=200, seed=1)
     assert (even.mean_utility, even.utility_error) == (0.0, 0.0)  # both are always right
     # Low is right for one symbol of three: it loses 1/3 a ply to who gains 1, two plies each.
-    won = play_match(CLIMB_GAME, template, agent, plays_low, games=4_000, seed=1)
+    won, _ = play_match(CLIMB_GAME, template, (agent, plays_low), games=4_000, seed=1)
     assert won.mean_utility == pytest.approx(2 * (1 + 1 / 3), abs=3 * won.utility_error)
 
 

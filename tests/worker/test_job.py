@@ -15,7 +15,7 @@ from rq.exceptions import DequeueTimeout, StopRequested
 from rq.queue import Queue
 from runtime import Clock, kuhn
 
-from rejoinder.measure.metrics import evaluation_kernel, win_rates
+from rejoinder.measure.metrics import evaluation_kernel, play_matches
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
@@ -97,7 +97,7 @@ def test_an_evaluation_is_that_of_sequential_training(bench: Bench) -> None:
     answer = bench.do(EvaluationLease(name, 30, evaluation_kernel(bench.config)))
     assert isinstance(answer, Evaluation)
     config = bench.config.model_copy(update={"eval_games": 30})
-    assert answer.win_rates == win_rates(config, 6, table_of(bench.learner.policy_rows()))
+    assert answer.matches == play_matches(config, 6, table_of(bench.learner.policy_rows()))
 
 
 @pytest.mark.parametrize(

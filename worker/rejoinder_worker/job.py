@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.measure.metrics import evaluation_kernel, win_rates
+from rejoinder.measure.metrics import evaluation_kernel, play_matches
 from rejoinder.methods.base import Delta, Snapshot
 from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.model import TableSnapshot
@@ -107,7 +107,7 @@ class Player:
         policy = TableSnapshot(policy_dtype(config.task().actions))
         _assemble(policy, [parts])
         self.evaluations += 1
-        return Evaluation(lease.snapshot, self.name, win_rates(config, games, policy.table))
+        return Evaluation(lease.snapshot, self.name, play_matches(config, games, policy.table))
 
 
 def take_lease(player: Player, job: str, message: bytes) -> None:

@@ -17,10 +17,18 @@ if TYPE_CHECKING:
 def evaluate(
     run: RunArgument,
     opponent: Annotated[
-        str, typer.Option(metavar="random|risk-aware|RUN", help="Who it plays against.")
-    ] = "random",
+        list[str] | None,
+        typer.Option(
+            metavar="random|…|RUN",
+            help="Who it plays against (random by default). One takes all other seats; repeated, "
+            "they take them in order.",
+        ),
+    ] = None,
     games: Annotated[
-        int, typer.Option(min=1, help="Test games; in pairs, so an odd number plays one more.")
+        int,
+        typer.Option(
+            min=1, help="Test games, rounded up: each deal is played once from every seat."
+        ),
     ] = 4_000,
     seed: Annotated[int, typer.Option(min=0, help="Of the deals and of the players' choices.")] = 1,
     starts: Annotated[
@@ -36,13 +44,13 @@ def evaluate(
             metavar="SAMPLES",
             min=0,
             max=MOST_SAMPLES,
-            help="The same for the opponent, whoever it is.",
+            help="The same for the opponents, whoever they are.",
         ),
     ] = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Play a trained agent against a baseline or another run."""
-    from rejoinder.measure.match import play_match
+    """Play a trained agent against baselines or other runs."""
+    from rejoinder.measure.match import play_match, seated
     from rejoinder.measure.metrics import plain_result
     from rejoinder.measure.search import searching
 
@@ -50,25 +58,37 @@ def evaluate(
     opened = open_run(run, output)
     config = opened.run.config
     game = config.load_game()
-    other = searching(find_opponent(opponent, opened, argmax, output), game, opponent_search)
-    with output.progress(f"against {other.name}", games) as update:
-        result = play_match(
+    names = opponent or ["random"]
+    others = [
+        searching(find_opponent(name, opened, argmax, output), game, opponent_search)
+        for name in names
+    ]
+    agents = seated(game, opened.agent(argmax, search), others)
+    against = " and ".join(other.name for other in others)
+    with output.progress(f"against {against}", games) as update:
+        results = play_match(
             game,
             game.template(config.rules),
-            opened.agent(argmax, search),
-            other,
+            agents,
             games=games,
             seed=seed,
             starts=starts,
             progress=update,
         )
     output.say(
-        f"{run}{_thinking(search)} against {other.name}{_thinking(opponent_search)}: {result}"
+        f"{run}{_thinking(search)} against {against}{_thinking(opponent_search)}: {results[0]}"
     )
+    if game.players > 2:
+        for agent, result in zip(agents[1:], results[1:], strict=True):
+            output.say(f"{agent.name}: {result.utility_in_words}")
     output.result(
         {
-            **plain_result(result),
-            "opponent": opponent,
+            **plain_result(results[0]),
+            "unit": game.utility_unit,
+            "opponents": [
+                {"name": agent.name, **plain_result(result)}
+                for agent, result in zip(agents[1:], results[1:], strict=True)
+            ],
             "starts": starts,
             "seed": seed,
             "search": search,

@@ -35,6 +35,9 @@ def play(
     """Play against a trained agent."""
     output = Output(as_json)
     opened = open_run(run, output)
+    game = opened.run.config.load_game()
+    if game.players != 2:
+        raise ValueError(f"{game.name} has {game.players} players; here one person meets one agent")
     if sys.stderr.isatty():
         typer.echo("loading kernels (compiled once per machine)…", err=True)
 
@@ -45,7 +48,7 @@ def play(
     seed = secrets.randbelow(2**32) if seed is None else seed
     agent = opened.agent(argmax, search)
     choices = rng.stream(seed, 0, rng.CHOICES)
-    session = Session.start(config.load_game(), config.rules, seed=seed, first_player=0)
+    session = Session.start(game, config.rules, seed=seed, first_player=0)
     _rehearse(session, agent, choices)
     _forget_keys()
     table = _Table(output, session, person=1 if second else 0)

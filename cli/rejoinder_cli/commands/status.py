@@ -34,10 +34,8 @@ def status(
     from rejoinder_cli.live import live_status, panel
 
     output = Output(as_json)
-    target = Target.parse("--forecast", forecast) if forecast else None
     directory = RunDir.open(run)
-    if target:
-        target.check("--forecast", directory.config)
+    target = Target.parse("--forecast", forecast, directory.config) if forecast else None
     foresee = watcher(directory, target)
     if watch:
         with live_status(output, run.name, foresee) as show:

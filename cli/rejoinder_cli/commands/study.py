@@ -140,18 +140,19 @@ def _numbers(option: str, text: str) -> list[int]:
 
 def _table(result: dict[str, Any]) -> str:
     """A line for each cell, in Markdown."""
-    names = ["B", "L", "B·(L+1)", "won", "to own", "on the way", "MER"]
+    names = ["B", "L", "B·(L+1)", result["strength_is"], "to own", "on the way", "MER"]
     for workers in result["workers"]:
         names += [f"{workers:,} w.", "predicted"]
     rows = [names, ["---"] * len(names)]
+    rates = result["strength_is"] == "win rate"
     for cell in result["cells"]:
         speeds = [cell["speed"][str(workers)] for workers in result["workers"]]
         rows.append(
             [
                 *(f"{cell[name]:,}" for name in ("batch", "lag", "window")),
-                _points(cell["win_rate"]),
-                _points(cell["difference"], sign="+"),
-                _points(cell["on_the_way"]),
+                _strength(cell["strength"], rates),
+                _strength(cell["difference"], rates, sign="+"),
+                _strength(cell["on_the_way"], rates),
                 _interval(cell["mer"], ".4f"),
                 *(text for speed in speeds for text in _speed(speed)),
             ]
@@ -159,12 +160,13 @@ def _table(result: dict[str, Any]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _points(found: dict[str, float | None] | None, sign: str = "") -> str:
-    """Of a hundred."""
+def _strength(found: dict[str, float | None] | None, rates: bool, sign: str = "") -> str:
+    """Win rates in points of a hundred, utility as it is."""
     if found is None:
         return "–"
-    times = {name: value and 100 * value for name, value in found.items()}
-    return _interval(times, f"{sign}.1f")
+    if not rates:
+        return _interval(found, "+.3f")
+    return _interval({name: value and 100 * value for name, value in found.items()}, f"{sign}.1f")
 
 
 def _interval(found: dict[str, float | None], form: str) -> str:

@@ -85,13 +85,11 @@ def train(
     output = Output(as_json)
     if mode == "sequential" and workers:
         raise ValueError("--workers: sequential training has none; leave it out, or --mode ordered")
-    target = Target.parse("--forecast", forecast) if forecast else None
-    if target and mode == "sequential":
+    if forecast and mode == "sequential":
         raise ValueError("--forecast: sequential training shows no status; see rejoinder forecast")
     where = exposure(metrics_port, metrics_host, metrics_targets)
     planned = plan(config, mode, redis, games, seed, run, settings)
-    if target:
-        target.check("--forecast", planned.config)
+    target = Target.parse("--forecast", forecast, planned.config) if forecast else None
     directory = prepare(planned, output, start=start, resume=resume, overwrite=overwrite)
     title = f"training {planned.name}"
     with told_to_prometheus(directory, where) as telemetry, graceful_stop() as should_stop:
@@ -110,6 +108,8 @@ def train(
     tell_result(result, planned.path, output)
     for name, value in latest_exploitability(directory).items():
         output.say(f"{name} {value:.6f} (exact)")
+    for line in latest_matches(directory):
+        output.say(line)
     if not result.finished:
         again = planned.resume_command("train", workers)
         output.say(f"stopped; to go on: {again} --resume")
@@ -229,6 +229,15 @@ def latest_exploitability(directory: RunDir) -> dict[str, float]:
     """By the last evaluation, where the game is small enough for an exact one."""
     known = [r["exploitability"] for r in directory.metrics() if "exploitability" in r]
     return {"exploitability": known[-1]} if known else {}
+
+
+def latest_matches(directory: RunDir) -> list[str]:
+    """The last evaluation, a line for each opponent."""
+    from rejoinder_cli.live import match_in_words
+
+    unit = directory.config.load_game().utility_unit
+    played = [r["matches"] for r in directory.metrics() if "matches" in r]
+    return [match_in_words(name, match, unit) for name, match in (played or [{}])[-1].items()]
 
 
 def result_fields(result: TrainResult) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 
-from rejoinder.measure.match import MatchResult, play_match
+from rejoinder.measure.match import MatchResult, play_match, seated
 from rejoinder_cli.output import Output
 from rejoinder_cli.report.subject import Subject
 from rejoinder_cli.report.work import Tell, Work
@@ -18,20 +18,11 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Meeting:
-    """A match of two runs, by their places in the report; from the first one's side."""
+    """What one run did against another, by their places in the report."""
 
-    first: int
-    second: int
+    of: int
+    against: int  # in all other seats
     result: MatchResult
-
-
-@dataclass(frozen=True)
-class Sides:
-    """A meeting from the side of one of the two."""
-
-    won: float  # share of the games
-    utility: float  # mean
-    error: float  # its 95 % half-width
 
 
 def check_comparable(opened: Sequence[OpenRun]) -> None:
@@ -47,33 +38,35 @@ def check_comparable(opened: Sequence[OpenRun]) -> None:
 
 
 def head_to_head(subjects: Sequence[Subject], games: int, output: Output) -> list[Meeting]:
-    """Mirrored deals, alternating starts."""
+    """Every deal from every seat. Of two players one match tells of both."""
     meetings: list[Meeting] = []
     work = Work()
 
     def meet(i: int, j: int, tell: Tell) -> None:
-        config = subjects[i].config
-        game = config.load_game()
-        agents = (subjects[k].opened.agent(argmax=False) for k in (i, j))
-        template = game.template(config.rules)
-        result = play_match(game, template, *agents, games=games, seed=SEED, progress=tell)
-        meetings.append(Meeting(i, j, result))
+        game, rules = subjects[i].game, subjects[i].config.rules
+        agent, other = (subjects[k].opened.agent(argmax=False) for k in (i, j))
+        results = play_match(
+            *(game, game.template(rules), seated(game, agent, [other])),
+            games=games,
+            seed=SEED,
+            progress=tell,
+        )
+        meetings.append(Meeting(i, j, results[0]))
+        if game.players == 2:
+            meetings.append(Meeting(j, i, results[1]))
 
-    for i, j in combinations(range(len(subjects)), 2):
-        if subjects[i].config.rules == subjects[j].config.rules:
+    for i, j in permutations(range(len(subjects)), 2):
+        told_by_other = subjects[i].game.players == 2 and i > j
+        if subjects[i].config.rules == subjects[j].config.rules and not told_by_other:
             work.add(games, partial(meet, i, j))
     if work.pieces:
         work.run("head to head", output)
-    return sorted(meetings, key=lambda meeting: (meeting.first, meeting.second))
+    return sorted(meetings, key=lambda meeting: (meeting.of, meeting.against))
 
 
-def matrix(meetings: Sequence[Meeting], runs: int) -> list[list[Sides | None]]:
+def matrix(meetings: Sequence[Meeting], runs: int) -> list[list[MatchResult | None]]:
     """How the row's run did against the column's; None where they have not met."""
-    cells: list[list[Sides | None]] = [[None] * runs for _ in range(runs)]
+    cells: list[list[MatchResult | None]] = [[None] * runs for _ in range(runs)]
     for meeting in meetings:
-        result, i, j = meeting.result, meeting.first, meeting.second
-        lost = result.games - result.wins - result.draws
-        mean, error = result.mean_utility, result.utility_error
-        cells[i][j] = Sides(result.win_rate, mean, error)
-        cells[j][i] = Sides(lost / result.games, -mean, error)
+        cells[meeting.of][meeting.against] = meeting.result
     return cells

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rejoinder.games.responses import response_actions
 from rejoinder.measure.agents import opponents
 from rejoinder.measure.experiments import Experiment, experiment_of
-from rejoinder.measure.forecast import COVERAGE, ForecastError, fan, mer_series
+from rejoinder.measure.forecast import COVERAGE, ForecastError, fan, regret_series
 from rejoinder.measure.match import MatchResult
 from rejoinder.measure.metrics import QUANTILES
 from rejoinder_cli.report.chart import Chart, Line
@@ -51,7 +51,7 @@ def outlook(subjects: Sequence[Subject]) -> Chart | None:
     """MER as it was measured and as the fitted curve goes on; of one run."""
     if len(subjects) > 1:
         return None
-    series = mer_series(subjects[0].records)
+    series = regret_series(subjects[0].records)
     try:
         curves = fan(series)
     except ForecastError:
@@ -74,62 +74,84 @@ def outlook(subjects: Sequence[Subject]) -> Chart | None:
     )
 
 
-def scores(subjects: Sequence[Subject]) -> Chart | None:
-    """Win rates, or what is won a game on average where games are worth different amounts."""
-    staked = any(subject.staked for subject in subjects)
+@dataclass(frozen=True)
+class _Score:
+    """A figure of matches: what the run's own evaluations call it, and its value, low and high."""
+
+    name: str
+    interval: Callable[[MatchResult], tuple[float, float, float]]
+
+
+_UTILITY = _Score(
+    "mean_utility",
+    lambda result: (
+        result.mean_utility,
+        result.mean_utility - result.utility_error,
+        result.mean_utility + result.utility_error,
+    ),
+)
+_WIN_RATE = _Score("win_rate", lambda result: (result.win_rate, result.low, result.high))
+
+
+def utilities(subjects: Sequence[Subject]) -> Chart | None:
+    """What is won a game on average."""
+    axis = f"{subjects[0].game.utility_unit} a game"
+    shown = {"scale": "number", "axis": axis, "number": "+.3f"}
+    return _score_chart(subjects, _UTILITY, "utility", "Mean utility", shown)
+
+
+def win_rates(subjects: Sequence[Subject]) -> Chart | None:
+    """How many games are won, where that means something."""
+    if not subjects[0].game.counts_wins:
+        return None
+    shown = {"scale": "share", "axis": "win rate", "number": ".1%"}
+    return _score_chart(subjects, _WIN_RATE, "win-rate", "Win rate", shown)
+
+
+def _score_chart(
+    subjects: Sequence[Subject], score: _Score, name: str, title: str, shown: Mapping[str, str]
+) -> Chart | None:
     lines = []
     for k, subject in enumerate(subjects):
-        for j, opponent in enumerate(opponents(subject.config.load_game())):
+        for j, opponent in enumerate(opponents(subject.game)):
             alone = len(subjects) == 1
             look = {"panel": "" if alone else f"against {opponent}", "colour": j if alone else k}
             label = opponent if alone else subject.name
-            lines += _score_lines(subject, opponent, staked, Line(label, (), (), **look))  # type: ignore[arg-type]
+            lines += _score_lines(subject, opponent, score, Line(label, (), (), **look))  # type: ignore[arg-type]
     measured = [score for subject in subjects for score in subject.scores]
     games = f"{measured[0].result.games:,}" if measured else "0"
-    what = "mean utility a game" if staked else "win rate"
     return _chart(
         Chart(
-            "win-rate" if not staked else "utility",
-            f"{what.capitalize()} against the baselines",
+            name,
+            f"{title} against the baselines",
             f"{games} test games at each checkpoint, shaded: 95 % intervals. With alternating "
-            f"starts games come in pairs of one deal with the seats exchanged."
+            f"starts every deal is played once from each seat."
             f"{' Dots: evaluations during training.' if any(line.dots for line in lines) else ''}",
             lines,
-            scale="number" if staked else "share",
-            axis=what,
             solid="agent goes first",
             dashed="starts alternate",
-            number="+.3f" if staked else ".1%",
             zoom=True,
+            **shown,  # type: ignore[arg-type]
         )
     )
 
 
-def _score_lines(subject: Subject, opponent: str, staked: bool, look: Line) -> list[Line]:
+def _score_lines(subject: Subject, opponent: str, score: _Score, look: Line) -> list[Line]:
     lines = []
     for starts in STARTS:
         found = [s for s in subject.scores if (s.opponent, s.starts) == (opponent, starts)]
-        results = [_interval(score.result, staked) for score in found]
         if found:
-            value, low, high = zip(*results, strict=True)
-            games = [score.games for score in found]
+            value, low, high = zip(*(score.interval(s.result) for s in found), strict=True)
+            games = [s.games for s in found]
             dashed = starts == ALTERNATING
             lines.append(
                 replace(look, games=games, values=value, low=low, high=high, dashed=dashed)
             )
-    rated = [r for r in subject.records if opponent in r.get("win_rates", {})]
-    if len(rated) > len({score.games for score in subject.scores}):
-        part = "mean_utility" if staked else "win_rate"
-        values = [r["win_rates"][opponent][part] for r in rated]
-        lines.append(replace(look, games=[r["games"] for r in rated], values=values, dots=True))
+    played = [r for r in subject.records if opponent in r.get("matches", {})]
+    if len(played) > len({s.games for s in subject.scores}):
+        values = [r["matches"][opponent][score.name] for r in played]
+        lines.append(replace(look, games=[r["games"] for r in played], values=values, dots=True))
     return lines
-
-
-def _interval(result: MatchResult, staked: bool) -> tuple[float, float, float]:
-    if not staked:
-        return result.win_rate, result.low, result.high
-    mean, error = result.mean_utility, result.utility_error
-    return mean, mean - error, mean + error
 
 
 def updates(subjects: Sequence[Subject]) -> Chart | None:
@@ -256,7 +278,7 @@ def exploitability(subjects: Sequence[Subject]) -> Chart | None:
 
 
 CHARTS: list[Callable[[Sequence[Subject]], Chart | None]] = [
-    *(mer, scores, updates, outlook, exploitability, target_policy, policy),
+    *(mer, utilities, win_rates, updates, outlook, exploitability, target_policy, policy),
 ]
 
 

@@ -43,12 +43,7 @@ def _result(subject: Subject) -> dict[str, str]:
             result = subject.final(opponent, starts)
             if result is None:
                 continue
-            if subject.staked:
-                score = f"{result.mean_utility:+.3f} ± {result.utility_error:.3f} a game"
-            else:
-                sure = f"{result.low:.2%} to {result.high:.2%}"
-                score = f"{result.win_rate:.2%} ({sure}){_drawn(result)}"
-            told[f"against {opponent}, {words}"] = f"{score}, {result.games:,} games"
+            told[f"against {opponent}, {words}"] = str(result)
     if subject.exploited:
         last = subject.exploited[-1]
         if last.error is not None:
@@ -70,12 +65,10 @@ def facts(subject: Subject, judged: Sequence[Judgement]) -> list[tuple[str, str,
         result = subject.final(opponent, ALTERNATING)
         if result is None:
             continue
-        if subject.staked:
-            number, sure = f"{result.mean_utility:+.2f}", f"a game, ± {result.utility_error:.2f}"
-        else:
-            number = f"{result.win_rate:.1%}"
-            sure = f"{result.low:.1%} to {result.high:.1%}{_drawn(result)}"
-        found.append((number, f"against {opponent}", sure))
+        sure = f"{result.unit} a game, ± {result.utility_error:.2f}"
+        if result.counts_wins:
+            sure += f"; {result.win_rate:.1%} won{_drawn(result)}"
+        found.append((f"{result.mean_utility:+.2f}", f"against {opponent}", sure))
     if mers := [record["mer"] for record in subject.records if "mer" in record]:
         found.append((f"{mers[-1]:.4f}", "MER", f"{mers[0]:.4f} at first"))
     if subject.exploited:

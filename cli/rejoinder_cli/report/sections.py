@@ -22,11 +22,13 @@ from rejoinder.measure.forecast import (
     Series,
     backtest,
     fan,
-    mer_series,
+    regret_series,
+    utility_series,
     win_rate_series,
 )
+from rejoinder.measure.match import MatchResult
 from rejoinder_cli.report import chart
-from rejoinder_cli.report.compare import Meeting, Sides, matrix
+from rejoinder_cli.report.compare import Meeting, matrix
 from rejoinder_cli.report.figures import as_in_the_paper, charts
 from rejoinder_cli.report.markup import section, table, text, tile
 from rejoinder_cli.report.responses import Bars, response_bars, response_section
@@ -153,25 +155,24 @@ def head_to_head(report: Report) -> str | None:
     if not report.meetings:
         return None
     names = [subject.name for subject in report.subjects]
-    staked = any(subject.staked for subject in report.subjects)
-    games = report.meetings[0].result.games
+    result = report.meetings[0].result
     lead = (
-        f"The {'mean utility' if staked else 'win rate'} of the row’s agent against the column’s: "
-        f"{games:,} games, in pairs of one deal with the seats exchanged. Each agent sees the game "
-        "by its own abstraction. Runs under different rules do not meet."
+        f"The mean utility ({result.unit} a game) of the row’s agent against the column’s: "
+        f"{result.games:,} games, every deal once from each seat. Each agent sees the game by its "
+        "own abstraction. Runs under different rules do not meet."
     )
     rows = [
-        [html.escape(name), *(_meeting(result, staked) for result in row)]
+        [html.escape(name), *(_meeting(result) for result in row)]
         for name, row in zip(names, matrix(report.meetings, len(names)), strict=True)
     ]
     return section("Head to head", f"<p>{lead}</p>{table(['', *names], rows)}")
 
 
-def _meeting(result: Sides | None, staked: bool) -> str:
+def _meeting(result: MatchResult | None) -> str:
     if result is None:
         return "–"
-    sure = f"{result.utility:+.3f} ± {result.error:.3f}"
-    return sure if staked else f"{result.won:.1%}<small>utility {sure}</small>"
+    utility = f"{result.mean_utility:+.3f} ± {result.utility_error:.3f}"
+    return f"{utility}<small>{result.win_rate:.1%} won</small>" if result.counts_wins else utility
 
 
 def outlook(report: Report) -> str | None:
@@ -197,19 +198,19 @@ def outlook(report: Report) -> str | None:
 
 
 def _series(subject: Subject) -> list[Series]:
-    found = [mer_series(subject.records)]
-    if not subject.staked:
-        for opponent in opponents(subject.config.load_game()):
-            try:
-                found.append(win_rate_series(subject.records, opponent))
-            except ForecastError:
-                continue
+    found = [regret_series(subject.records)]
+    matches = win_rate_series if subject.game.counts_wins else utility_series
+    for opponent in opponents(subject.game):
+        try:
+            found.append(matches(subject.records, opponent))
+        except ForecastError:
+            continue
     return found
 
 
 def _outlook(subject: Subject, series: Series, several: bool) -> list[str]:
     curves, tested = fan(series), backtest(series)
-    form = ".4f" if series.sign > 0 else ".1%"
+    form = ".4f" if series.sign > 0 else ".1%" if series.most == 1 else "+.3f"
     level = curves.reaches(float(series.values[-1])).level
     cells = [
         f"{subject.name}: {series.name}" if several else series.name,

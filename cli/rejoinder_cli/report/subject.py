@@ -15,6 +15,7 @@ from pathlib import Path
 from time import strptime
 from typing import Any
 
+from rejoinder.games.base import Game
 from rejoinder.games.contract import CONCRETE
 from rejoinder.games.responses import Responses
 from rejoinder.measure.agents import Agent, opponents, trained_agent
@@ -28,7 +29,7 @@ from rejoinder.measure.analytics import (
     steps,
 )
 from rejoinder.measure.experiments import experiment_of
-from rejoinder.measure.match import MatchResult, Starts, play_match
+from rejoinder.measure.match import MatchResult, Starts, play_match, seated
 from rejoinder.measure.metrics import evaluation_seed
 from rejoinder.measure.respond import dear, thinking_bound
 from rejoinder.methods.tabular.table import Table, table_of
@@ -41,8 +42,6 @@ from rejoinder_cli.runs import OpenRun
 FIRST: Starts = "agent"
 ALTERNATING: Starts = "alternate"
 STARTS = (FIRST, ALTERNATING)
-
-_SAME_STAKE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -113,12 +112,8 @@ class Subject:
         return len(self.opened.run.workers()["first_game"])
 
     @property
-    def staked(self) -> bool:
-        """Whether winning often is not winning much, because games are worth different amounts."""
-        return any(
-            abs(r.mean_utility - (2 * r.wins + r.draws - r.games) / r.games) > _SAME_STAKE
-            for r in (score.result for score in self.scores)
-        )
+    def game(self) -> Game:
+        return self.config.load_game()
 
     def final(self, opponent: str, starts: Starts) -> MatchResult | None:
         """The match of the newest agent."""
@@ -191,8 +186,8 @@ def _plan_matches(work: Work, subject: Subject, agents: dict[int, Agent], test_g
     template = game.template(config.rules)
 
     def play(games: int, name: str, starts: Starts, tell: Tell) -> None:
-        result = play_match(
-            *(game, template, agents[games], opponents(game)[name]),
+        result, *_ = play_match(
+            *(game, template, seated(game, agents[games], [opponents(game)[name]])),
             games=test_games,
             seed=evaluation_seed(config.seed, games),
             starts=starts,

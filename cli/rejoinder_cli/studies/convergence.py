@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rejoinder.files import append_line, read_lines
-from rejoinder.measure.metrics import win_rates
+from rejoinder.measure.metrics import play_matches
 from rejoinder.measure.warm import warm_up_player
 from rejoinder.methods.learned import max_expected_regret
 from rejoinder.methods.tabular.table import table_of
@@ -54,12 +54,12 @@ class Trained:
     seed: int
     digest: str
     mer: float
-    win_rates: dict[str, float]  # at the end, by opponent
-    curve: list[dict[str, Any]]  # games, mer and win_rates of each evaluation, the last included
+    strengths: dict[str, float]  # at the end, by opponent (see `strength`)
+    curve: list[dict[str, Any]]  # games, mer and strengths of each evaluation, the last included
 
     def on_the_way(self, opponent: str) -> float:
-        """The win rate over all evaluations: what is learned sooner counts longer."""
-        return statistics.fmean(point["win_rates"][opponent] for point in self.curve)
+        """The strength over all evaluations: what is learned sooner counts longer."""
+        return statistics.fmean(point["strengths"][opponent] for point in self.curve)
 
 
 def train_all(
@@ -135,15 +135,20 @@ def train(task: Task, should_stop: Callable[[], bool] = lambda: False) -> Traine
         seed=config.seed,
         digest=learner.digest(),
         mer=curve[-1]["mer"],
-        win_rates=curve[-1]["win_rates"],
+        strengths=curve[-1]["strengths"],
         curve=curve,
     )
 
 
 def _evaluate(config: RunConfig, learner: Learner) -> dict[str, Any]:
-    results = win_rates(config, learner.games, table_of(learner.policy_rows()))
+    results = play_matches(config, learner.games, table_of(learner.policy_rows()))
     return {
         "games": learner.games,
         "mer": max_expected_regret(learner.learned),
-        "win_rates": {name: result["win_rate"] for name, result in results.items()},
+        "strengths": {name: strength(result) for name, result in results.items()},
     }
+
+
+def strength(match: Mapping[str, Any]) -> float:
+    """What a match is summed up as: the win rate, or the mean utility where none is counted."""
+    return float(match["win_rate"] if "win_rate" in match else match["mean_utility"])

@@ -124,9 +124,10 @@ class _Look:
 
 
 def _draw_strength(axes: Axes, result: Result, look: _Look) -> None:
-    _draw_trained(axes, result, look, "win_rate", STRENGTH)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:.1%}"))
-    axes.set_ylabel(f"won against {result['opponent']}")
+    _draw_trained(axes, result, look, "strength", STRENGTH)
+    form = ".1%" if result["strength_is"] == "win rate" else "+.2f"
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:{form}}"))
+    axes.set_ylabel(f"{result['strength_is']} against {result['opponent']}")
     seeds = len(result["seeds"])
     interval = f"bars: 95 % interval over {seeds} seeds" if seeds > 1 else "one seed, no interval"
     _entitle(

@@ -173,11 +173,11 @@ def _result(
     speeds: dict[Cell, dict[int, throughput.Speed]],
 ) -> dict[str, Any]:
     """Everything that was found, as JSON has it."""
-    reference = grid.reference
+    reference, game = grid.reference, grid.config.load_game()
     described = []
     for cell in grid.cells:
         runs = [trained[cell, seed] for seed in grid.seeds]
-        rates = [one.win_rates[grid.opponent] for one in runs]
+        rates = [one.strengths[grid.opponent] for one in runs]
         own = rates if reference is None else _end_rates(grid, trained, reference)
         differences = [rate - other for rate, other in zip(rates, own, strict=True)]
         described.append(
@@ -185,12 +185,12 @@ def _result(
                 "batch": cell.batch,
                 "lag": cell.lag,
                 "window": cell.window,
-                "win_rate": _plain(estimate(rates)),
-                "win_rate_by_seed": rates,
+                "strength": _plain(estimate(rates)),
+                "strength_by_seed": rates,
                 "difference": None if reference is None else _plain(estimate(differences)),
-                "win_rates": {
-                    name: _plain(estimate([one.win_rates[name] for one in runs]))
-                    for name in runs[0].win_rates
+                "strengths": {
+                    name: _plain(estimate([one.strengths[name] for one in runs]))
+                    for name in runs[0].strengths
                 },
                 "on_the_way": _plain(estimate([one.on_the_way(grid.opponent) for one in runs])),
                 "mer": _plain(estimate([one.mer for one in runs])),
@@ -200,9 +200,10 @@ def _result(
             }
         )
     return {
-        "game": grid.config.load_game().title,
+        "game": game.title,
         "games": grid.config.games,
         "opponent": grid.opponent,
+        "strength_is": "win rate" if game.counts_wins else f"{game.utility_unit} a game",
         "tests": grid.tests,
         "seeds": list(grid.seeds),
         "workers": list(grid.workers),
@@ -219,7 +220,7 @@ def _most_others(speeds: dict[Cell, dict[int, throughput.Speed]]) -> float | Non
 
 
 def _end_rates(grid: Grid, trained: dict[tuple[Cell, int], Trained], cell: Cell) -> list[float]:
-    return [trained[cell, seed].win_rates[grid.opponent] for seed in grid.seeds]
+    return [trained[cell, seed].strengths[grid.opponent] for seed in grid.seeds]
 
 
 def _mean_curve(runs: list[Trained], opponent: str) -> list[dict[str, float]]:
@@ -227,7 +228,7 @@ def _mean_curve(runs: list[Trained], opponent: str) -> list[dict[str, float]]:
     return [
         {
             "games": points[0]["games"],
-            "win_rate": estimate([point["win_rates"][opponent] for point in points]).mean,
+            "strength": estimate([point["strengths"][opponent] for point in points]).mean,
             "mer": estimate([point["mer"] for point in points]).mean,
         }
         for points in zip(*(one.curve for one in runs), strict=True)

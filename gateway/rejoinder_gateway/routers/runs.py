@@ -87,7 +87,7 @@ def summary(run: Run) -> RunSummary:
     running = said.state == "running"
     records = run.metrics()
     latest: dict[str, Any] = records[-1] if records else {}
-    rated: dict[str, Any] = next((r for r in reversed(records) if r.get("win_rates")), {})
+    rated: dict[str, Any] = next((r for r in reversed(records) if r.get("matches")), {})
     return RunSummary(
         name=run.name,
         game=config.game,
@@ -103,7 +103,8 @@ def summary(run: Run) -> RunSummary:
         version=_first_known(said.version, said.games // (config.batch * config.block)),
         mer=_first_known(said.mer, latest.get("mer")),
         exploitability=_first_known(said.exploitability, latest.get("exploitability")),
-        win_rates=said.win_rates or rated.get("win_rates", {}),
+        matches=said.matches or rated.get("matches", {}),
+        utility_unit=config.load_game().utility_unit,
         infosets=_first_known(said.infosets, latest.get("infosets")),
         workers=said.figures,
         snapshots=run.checkpoints(),
@@ -147,7 +148,7 @@ async def _follow(library: Library, run: Run) -> AsyncIterator[ServerSentEvent]:
         if newest is not records:
             before, records = {r["games"]: r for r in records}, newest
             for record in newest:
-                if before.get(record["games"]) != record:  # new, or its win rates have come
+                if before.get(record["games"]) != record:  # new, or its matches have come
                     yield ServerSentEvent(event="record", data=record)
         if time.monotonic() - pinged >= PING:
             pinged = time.monotonic()

@@ -1,4 +1,4 @@
-"""Forecasts: after how many games MER or a win rate reaches a target, and how sure that is.
+"""Forecasts: after how many games a run's figure reaches a target, and how sure that is.
 
 The curve is a + b·n^(−c): a level, and a distance to it that shrinks by a power of the games n, as
 the bounds of CFR do. For a given c it is linear in a and b, so the fit is weighted least squares
@@ -25,6 +25,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+MER, EXPLOITABILITY = "mer", "exploitability"
+REGRETS = {MER: "MER", EXPLOITABILITY: "exploitability"}  # figures that fall, and their names
 
 FEWEST = 8  # evaluations that a forecast needs
 MOST = 1_000  # that it looks at; of more it takes every second, third, …
@@ -85,25 +88,40 @@ class Series:
         return float(self.games[pairs[0]]) if len(pairs) else math.inf
 
 
-def mer_series(records: Iterable[Mapping[str, Any]]) -> Series:
-    """MER as a run's metrics have it: a mean over what was played, so it steadies as games grow."""
-    games, values = _columns([(r["games"], r) for r in records], "mer")
-    return Series("MER", games, values, games, sign=1, least=0.0, most=math.inf)
+def regret_series(records: Iterable[Mapping[str, Any]], what: str = MER) -> Series:
+    """MER or exploitability as a run's metrics have it. Both come from means over what was played,
+    so they steady as games grow."""
+    games, values = _columns([(r["games"], r) for r in records], what)
+    return Series(REGRETS[what], games, values, games, sign=1, least=0.0, most=math.inf)
 
 
 def win_rate_series(records: Iterable[Mapping[str, Any]], opponent: str) -> Series:
     """A win rate as a run's metrics have it, weighted by the intervals there."""
-    rated = [(r["games"], r["win_rates"]) for r in records if r.get("win_rates")]
-    names = sorted({name for _, rates in rated for name in rates})
-    if rated and opponent not in names:
-        raise ForecastError(
-            f"no win rate against {opponent!r} is measured; there are {', '.join(names)}"
-        )
-    found = [(games, rates.get(opponent)) for games, rates in rated]
+    found = _against(records, opponent)
     games, values, low, high = _columns(found, "win_rate", "low", "high")
     weights = 1 / np.maximum(high - low, 1e-6) ** 2
     name = f"win rate against {opponent}"
     return Series(name, games, values, weights, sign=-1, least=0.0, most=1.0)
+
+
+def utility_series(records: Iterable[Mapping[str, Any]], opponent: str) -> Series:
+    """A mean utility as a run's metrics have it, weighted by the intervals there."""
+    found = _against(records, opponent)
+    games, values, errors = _columns(found, "mean_utility", "utility_error")
+    weights = 1 / np.maximum(2 * errors, 1e-6) ** 2
+    name = f"mean utility against {opponent}"
+    return Series(name, games, values, weights, sign=-1, least=-math.inf, most=math.inf)
+
+
+def _against(records: Iterable[Mapping[str, Any]], opponent: str) -> list[tuple[int, Any]]:
+    """Games and matches against one opponent."""
+    played = [(r["games"], r["matches"]) for r in records if r.get("matches")]
+    names = sorted({name for _, matches in played for name in matches})
+    if played and opponent not in names:
+        raise ForecastError(
+            f"no match against {opponent!r} is played; there are {', '.join(names)}"
+        )
+    return [(games, matches.get(opponent)) for games, matches in played]
 
 
 def _columns(measured: list[tuple[int, Any]], *names: str) -> Array:

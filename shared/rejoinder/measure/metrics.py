@@ -1,4 +1,4 @@
-"""What is reported about a run at a game index: the table's statistics and the win rates.
+"""What is reported about a run at a game index: the table's statistics and its matches.
 
 Measuring reads the table and draws from streams of its own, so it never influences the learner;
 the figures are a function of (run config, learner's state, game index).
@@ -19,7 +19,7 @@ from rejoinder.games.contract import kernel_identity
 from rejoinder.kernel.masks import mask_table
 from rejoinder.measure.agents import opponents, trained_agent
 from rejoinder.measure.exploit import policy_exploitability
-from rejoinder.measure.match import MATCH_KERNELS, MatchResult, play_match
+from rejoinder.measure.match import MATCH_KERNELS, MatchResult, play_match, seated
 from rejoinder.methods.exact.tree import Tree, build_tree
 from rejoinder.methods.learned import largest_mean_regrets, max_expected_regret
 from rejoinder.methods.policies import AVERAGE
@@ -72,18 +72,18 @@ def _median_policy(rows: Any, actions: tuple[str, ...]) -> dict[str, float]:
     return medians
 
 
-def win_rates(config: RunConfig, games: int, policy: Table) -> dict[str, dict[str, Any]]:
-    """Against each baseline, by the seed and the game index alone."""
+def play_matches(config: RunConfig, games: int, policy: Table) -> dict[str, dict[str, Any]]:
+    """Against each baseline (in all other seats), by the seed and the game index alone."""
     game = config.load_game()
     agent = trained_agent("trained", config.load_abstraction(), policy, argmax=False)
     template = game.template(config.rules)
     seed = evaluation_seed(config.seed, games)
-    return {
-        name: plain_result(
-            play_match(game, template, agent, opponent, games=config.eval_games, seed=seed)
-        )
-        for name, opponent in opponents(game).items()
-    }
+    found = {}
+    for name, opponent in opponents(game).items():
+        agents = seated(game, agent, [opponent])
+        result, *_ = play_match(game, template, agents, games=config.eval_games, seed=seed)
+        found[name] = plain_result(result)
+    return found
 
 
 @functools.cache
@@ -103,14 +103,11 @@ def evaluation_seed(seed: int, games: int) -> int:
 
 
 def plain_result(result: MatchResult) -> dict[str, Any]:
-    """A match result as JSON has it; one pair of games tells nothing of the error."""
-    several = math.isfinite(result.utility_error)
-    return {
-        "win_rate": result.win_rate,
-        "low": result.low,
-        "high": result.high,
-        "draw_rate": result.draws / result.games,
-        "mean_utility": result.mean_utility,
-        **({"utility_error": result.utility_error} if several else {}),
-        "games": result.games,
-    }
+    """As JSON has it: the error where there are deals enough, wins where the game counts them."""
+    plain = {"mean_utility": result.mean_utility}
+    if math.isfinite(result.utility_error):
+        plain["utility_error"] = result.utility_error
+    if result.counts_wins:
+        plain |= {"win_rate": result.win_rate, "low": result.low, "high": result.high}
+        plain["draw_rate"] = result.draws / result.games
+    return plain | {"games": result.games}

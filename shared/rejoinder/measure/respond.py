@@ -68,16 +68,21 @@ def thinking_bound(
 ) -> MatchResult:
     """What is won by who thinks ahead where all moves are in the mask `where`; its mean utility
     is the bound."""
-    _check_game(game)
+    _check_bounded(game)
     attacker = searching(agent, game, samples, where=where)
     template = game.template(rules)
-    return play_match(game, template, attacker, agent, games=games, seed=seed, progress=progress)
+    match, _ = play_match(
+        game, template, (attacker, agent), games=games, seed=seed, progress=progress
+    )
+    return match
 
 
-def _check_game(game: Game) -> None:
+def _check_bounded(game: Game) -> None:
+    """An attacker's gain bounds exploitability where the others' loss is its own."""
     if game.players != 2 or not game.zero_sum:
         raise ValueError(
-            f"{game.name}: a match bounds exploitability only in two-player zero-sum games"
+            f"lower bounds of exploitability are for zero-sum games of two players; {game.name} "
+            f"has {game.players}{'' if game.zero_sum else ' and is not zero-sum'}"
         )
 
 
@@ -118,7 +123,7 @@ def best_response_bound(
     It begins as `begin_as`, or else as the agent itself. Without an abstraction it gets the game's
     richest one that has the actions of whom it begins as.
     """
-    _check_game(game)
+    _check_bounded(game)
     seed %= 2**63
     begin_as = begin_as or agent
     if abstraction is None:
@@ -159,7 +164,9 @@ def best_response_bound(
         nonlocal done
         before = done
         tell = progress and (lambda played: progress(before + played))
-        found = play_match(game, template, responder, agent, games=games, seed=seed, progress=tell)
+        found, _ = play_match(
+            game, template, (responder, agent), games=games, seed=seed, progress=tell
+        )
         done += found.games
         return found
 

@@ -1,4 +1,4 @@
-"""Targets of a run: when MER or a win rate gets there, by the fitted curve and the run's speed.
+"""Targets of a run: when a figure gets there, by the fitted curve and the run's speed.
 
 `tell` is the whole of it, and what `rejoinder forecast` and the gateway both say. The curve alone
 is `foresee`, a function of what was measured; `Told.at_speed` makes seconds of its games.
@@ -11,20 +11,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rejoinder.measure.agents import opponents
 from rejoinder.measure.forecast import (
+    EXPLOITABILITY,
+    MER,
+    REGRETS,
     Backtest,
     Forecast,
     Series,
     backtest,
     forecast,
-    mer_series,
+    regret_series,
+    utility_series,
     win_rate_series,
 )
 
 if TYPE_CHECKING:
     from rejoinder.run.config import RunConfig
-
-MER = "mer"
 
 Records = Iterable[Mapping[str, Any]]  # a run's metrics
 Status = Mapping[str, Any]
@@ -32,52 +35,68 @@ Status = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be reached: `what` is MER or the name of an opponent to win against."""
+    """What is to be reached: a regret to get down to, or a result of matches to get up to."""
 
-    what: str
+    what: str  # MER, EXPLOITABILITY or the name of an opponent
     value: float
+    unit: str | None = None  # of mean utility against an opponent; None: a win rate
 
     @classmethod
-    def parse(cls, option: str, text: str) -> Target:
-        """From `mer=0.05` or `risk-aware=0.88`."""
+    def parse(cls, option: str, text: str, config: RunConfig) -> Target:
+        """From `mer=0.05`, `exploitability=0.01` or `risk-aware=0.88`, for a run of that config."""
         what, equals, number = text.rpartition("=")
         if not equals or not what:
-            raise ValueError(f"{option}: write it as mer=0.05 or risk-aware=0.88, not {text!r}")
-        return cls.of(option, what, number)
+            raise ValueError(f"{option}: write it as mer=0.05 or random=0.88, not {text!r}")
+        return cls.of(option, what, number, config)
 
     @classmethod
-    def of(cls, option: str, what: str, number: str | float) -> Target:
+    def of(cls, option: str, what: str, number: str | float, config: RunConfig) -> Target:
+        known = measured(config)
+        if what not in known:
+            raise ValueError(f"{option}: no {what!r} here; there are {', '.join(known)}")
+        game = config.load_game()
+        counts_utility = what not in REGRETS and not game.counts_wins
         try:
-            value = float(number)
+            made = cls(what, float(number), game.utility_unit if counts_utility else None)
         except ValueError:
             raise ValueError(f"{option}: {number!r} is not a number") from None
-        if not 0 < value < (math.inf if what == MER else 1):
-            bounds = "above 0" if what == MER else "between 0 and 1"
-            raise ValueError(f"{option}: the target must be {bounds}, not {value:g}")
-        return cls(what, value)
+        low, high, bounds = made._bounds()
+        if not low < made.value < high:
+            raise ValueError(f"{option}: the target must be {bounds}, not {made.value:g}")
+        return made
 
-    def check(self, option: str, config: RunConfig, *, mer: bool = True) -> None:
-        """Refuse what the run does not measure, or MER where only an opponent will do."""
-        known = [*([MER] if mer else []), *measured_against(config)]
-        if self.what not in known:
-            raise ValueError(f"{option}: no {self.what!r} here; there are {', '.join(known)}")
+    def _bounds(self) -> tuple[float, float, str]:
+        if self.what in REGRETS:
+            return 0.0, math.inf, "above 0"
+        if self.unit is None:
+            return 0.0, 1.0, "between 0 and 1, a win rate"
+        return -math.inf, math.inf, f"a number of {self.unit} a game"
 
     def __str__(self) -> str:
-        if self.what == MER:
-            return f"MER {self.value:g}"
-        return f"a win rate of {self.value:.1%} against {self.what}"
+        if self.what in REGRETS:
+            return f"{REGRETS[self.what]} {self.value:g}"
+        if self.unit is None:
+            return f"a win rate of {self.value:.1%} against {self.what}"
+        return f"a mean of {self.value:+g} {self.unit} a game against {self.what}"
 
     def figure(self, value: float) -> str:
         """A value of the same kind."""
-        return f"{value:.4f}" if self.what == MER else f"{value:.1%}"
+        if self.what in REGRETS:
+            return f"{value:.4f}"
+        return f"{value:.1%}" if self.unit is None else f"{value:+.3f}"
 
     def series(self, records: Records) -> Series:
-        return mer_series(records) if self.what == MER else win_rate_series(records, self.what)
+        if self.what in REGRETS:
+            return regret_series(records, self.what)
+        read = win_rate_series if self.unit is None else utility_series
+        return read(records, self.what)
 
 
-def measured_against(config: RunConfig) -> list[str]:
-    """Runs are tested against random play and the game's hand-made opponent."""
-    return ["random", *config.load_game().baselines]
+def measured(config: RunConfig) -> list[str]:
+    """What may be a target of a run: MER, exploitability where it is exact, and the opponents."""
+    game = config.load_game()
+    exact = [EXPLOITABILITY] if game.is_enumerable(config.rules) else []
+    return [MER, *exact, *opponents(game)]
 
 
 @dataclass(frozen=True)

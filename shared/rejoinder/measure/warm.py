@@ -5,7 +5,7 @@ from __future__ import annotations
 from rejoinder.games.base import Game
 from rejoinder.games.contract import CONCRETE
 from rejoinder.measure.agents import Agent, trained_agent
-from rejoinder.measure.metrics import win_rates
+from rejoinder.measure.metrics import play_matches
 from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.table import new_table
 from rejoinder.run.config import RunConfig
@@ -17,7 +17,7 @@ def warm_up_player(config: RunConfig) -> None:
     quick = config.model_copy(update={"method": method.quick(config.method), "eval_games": 2})
     task = quick.task()
     if config.eval_every:
-        win_rates(quick, 0, new_table(policy_dtype(task.actions), 1))
+        play_matches(quick, 0, new_table(policy_dtype(task.actions), 1))
     method.actor(task).play(0, method.snapshot(task))
 
 

@@ -2,7 +2,7 @@
 
     config.json         the run config, its fingerprint, and the run's id
     provenance.json     what ran it: one entry for the start and for each resume
-    metrics.jsonl       statistics and win rates by game index, one JSON object a line
+    metrics.jsonl       statistics and matches by game index, one JSON object a line
     ledger.bin          a record for every folded game, hash-chained (see `ledger`)
     checkpoints/N/      the learner's state after N games, in eight digits (see `checkpoints`);
                         at 0 what the run starts from, if that is not nothing
@@ -171,7 +171,7 @@ class RunDir:
         """The evaluations so far, by game index."""
         by_games: dict[int, dict[str, Any]] = {}
         for record in read_lines(self.path / _METRICS):
-            if isinstance(record.get("games"), int):  # the win rates come later than the rest
+            if isinstance(record.get("games"), int):  # the matches come later than the rest
                 by_games.setdefault(record["games"], {}).update(record)
         return [by_games[games] for games in sorted(by_games)]
 

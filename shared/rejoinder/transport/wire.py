@@ -40,11 +40,12 @@ _MAX_ROWS = 2**40
 _MAX_TEXT = 500
 _ROUNDING = 1e-9  # of rates: the interval of a match that was won altogether ends just below 1
 _MAX_OPPONENTS = 100  # in one evaluation
+_MAX_MATCH_GAMES = 10**7 + 1_000  # what a config may ask for, rounded up to whole deals
+_RATE_FIELDS = ("win_rate", "low", "high", "draw_rate")  # where the game counts wins
 _COUNT = np.dtype("<u4")
 _INDEX = np.dtype("<u8")
 
-Rates: TypeAlias = Mapping[str, Mapping[str, Any]]  # opponent → figures of the match
-_RATE_FIELDS = ("win_rate", "low", "high", "draw_rate", "mean_utility")
+Matches: TypeAlias = Mapping[str, Mapping[str, Any]]  # opponent → figures of the match
 
 
 class WireError(ValueError):
@@ -119,7 +120,7 @@ class Evaluation:
 
     snapshot: SnapshotId
     worker: str
-    win_rates: Rates
+    matches: Matches
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,7 @@ class Codec:
     """Encodes and decodes the messages of one run."""
 
     def __init__(self, config: Learning) -> None:
+        self._game = config.load_game()
         self._method, self._task = config.load_method(), config.task()
         self._fingerprint = bytes.fromhex(config.fingerprint)
         self._entry = self._method.delta_dtype(self._task)
@@ -239,22 +241,27 @@ class Codec:
         )
 
     def _read_evaluation(self, fields: _Fields) -> Evaluation:
-        win_rates = {}
-        for opponent, values in fields.table("win_rates"):
+        matches = {}
+        for opponent, values in fields.table("matches"):
             match = _Fields(f"match against {_short(opponent)}", values)
-            figures: dict[str, Any] = {"games": match.integer("games", 2, 10**7)}
-            if figures["games"] > 2:  # of one pair there is none
-                figures["utility_error"] = match.number("utility_error", 0.0, 1e9)
-            for name in _RATE_FIELDS:
-                figures[name] = match.number(name, -1e9 if name == "mean_utility" else 0.0, 1e9)
+            matches[opponent] = self._read_match(match)
             match.nothing_left()
-            low, high = figures["low"] - _ROUNDING, figures["high"] + _ROUNDING
-            if not low <= figures["win_rate"] <= high <= 1 + 2 * _ROUNDING:
-                raise WireError(f"match against {_short(opponent)}: the rates make no sense")
-            if figures["draw_rate"] > 1:
-                raise WireError(f"match against {_short(opponent)}: the rates make no sense")
-            win_rates[opponent] = figures
-        return Evaluation(fields.snapshot(), fields.text("worker"), win_rates)
+        return Evaluation(fields.snapshot(), fields.text("worker"), matches)
+
+    def _read_match(self, match: _Fields) -> dict[str, Any]:
+        seats = self._game.players
+        figures: dict[str, Any] = {"games": match.integer("games", seats, _MAX_MATCH_GAMES)}
+        figures["mean_utility"] = match.number("mean_utility", -1e9, 1e9)
+        if figures["games"] > seats:  # of one deal there is none
+            figures["utility_error"] = match.number("utility_error", 0.0, 1e9)
+        if self._game.counts_wins:
+            rates = {name: match.number(name, 0.0, 1e9) for name in _RATE_FIELDS}
+            low, high = rates["low"] - _ROUNDING, rates["high"] + _ROUNDING
+            possible = low <= rates["win_rate"] <= high <= 1 + 2 * _ROUNDING
+            if not possible or rates["draw_rate"] > 1:
+                raise WireError(f"{match.what}: the rates make no sense")
+            figures |= rates
+        return figures
 
     def _read_refusal(self, fields: _Fields) -> Refusal:
         return Refusal(
@@ -299,8 +306,8 @@ def _write_snapshot(snapshot: SnapshotPart) -> dict[str, Any]:
 
 
 def _write_evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    rates = {name: dict(figures) for name, figures in evaluation.win_rates.items()}
-    return {"worker": evaluation.worker[:_MAX_TEXT], "win_rates": rates} | _write_id(
+    matches = {name: dict(figures) for name, figures in evaluation.matches.items()}
+    return {"worker": evaluation.worker[:_MAX_TEXT], "matches": matches} | _write_id(
         evaluation.snapshot
     )
 
@@ -337,7 +344,7 @@ class _Fields:
     def __init__(self, what: str, body: Any) -> None:
         if not isinstance(body, dict) or not all(isinstance(name, str) for name in body):
             raise WireError(f"{what}: the body is not a map of fields")
-        self._what = what
+        self.what = what
         self._left = dict(body)
 
     def integer(self, name: str, low: int, high: int) -> int:
@@ -389,15 +396,15 @@ class _Fields:
 
     def nothing_left(self) -> None:
         if self._left:
-            raise WireError(f"{self._what}: unknown fields {_short(sorted(self._left))}")
+            raise WireError(f"{self.what}: unknown fields {_short(sorted(self._left))}")
 
     def _take(self, name: str) -> Any:
         if name not in self._left:
-            raise WireError(f"{self._what}: {name} is missing")
+            raise WireError(f"{self.what}: {name} is missing")
         return self._left.pop(name)
 
     def _wrong(self, name: str, wanted: str, value: Any) -> WireError:
-        return WireError(f"{self._what}: {name} must be {wanted}, not {_short(value)}")
+        return WireError(f"{self.what}: {name} must be {wanted}, not {_short(value)}")
 
 
 def _checksum(version: int, kind: str, fingerprint: bytes, body: bytes) -> bytes:

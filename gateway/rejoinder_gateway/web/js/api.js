@@ -123,7 +123,7 @@ export const runs = async () => (await insist("/runs")).runs;
 export const run = (name) => insist(`/runs/${segment(name)}`);
 /** @param {string} name */
 export const runHistory = async (name) => (await insist(`/runs/${segment(name)}/history`)).records;
-/** @param {string} name @param {{mer?: number, win_rate?: number, opponent?: string}} target */
+/** @param {string} name @param {{what: string, target: number}} target */
 export const forecast = (name, target) => insist(`/runs/${segment(name)}/forecast${query(target)}`);
 /** Of the newest snapshot; whoever asks first waits some seconds. @param {string} name */
 export const responses = (name) => insist(`/runs/${segment(name)}/responses`);

@@ -12,12 +12,16 @@
  */
 
 import { ApiError, forecast as readForecast } from "./api.js";
-import { count, duration, failure, field, fill, h, number, percent, select } from "./ui.js";
+import { countsWins } from "./scores.js";
+import { count, duration, failure, field, fill, h, number, percent, select, signed } from "./ui.js";
 
 const FEWEST = 8; // evaluations that a forecast needs
 const AGAIN = 5000; // milliseconds between two forecasts of one target
 const TYPING = 400; // after the last change of the target
 const MER = "mer";
+const EXPLOITABILITY = "exploitability";
+/** Figures to get down to. @type {Record<string, string>} */
+const REGRETS = { [MER]: "MER", [EXPLOITABILITY]: "Exploitability" };
 const NONE_YET = 409;
 const STEPS = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99];
 
@@ -32,6 +36,7 @@ export function forecastPanel(name) {
   let known = ""; // what the last forecast knew
   let timer = 0;
   let left = false;
+  let unit = "";
   const chooser = h("div", { class: "forecast__chooser" });
   const answer = h("div", { class: "forecast__answer", "aria-live": "polite" });
   const element = h(
@@ -62,7 +67,7 @@ export function forecastPanel(name) {
   async function ask() {
     timer = 0;
     if (left || !target) return;
-    const wrong = problemOf(target);
+    const wrong = problemOf(target, kindOf(records, target.what, unit));
     const measured = figuresOf(records, target.what).length;
     if (wrong || measured < FEWEST) {
       asked += 1; // an answer that is on its way is for nothing
@@ -72,8 +77,8 @@ export function forecastPanel(name) {
     [known, askedAt] = [newest(records, target.what), Date.now()];
     if (!answer.childElementCount) fill(answer, h("p", { class: "hint", role: "status", text: "Fitting the curve…" }));
     try {
-      const told = await readForecast(name, target.what === MER ? { mer: target.value } : { win_rate: target.value, opponent: target.what });
-      if (mine === asked && !left) fill(answer, ...inWords(told));
+      const told = await readForecast(name, { what: target.what, target: target.value });
+      if (mine === asked && !left) fill(answer, ...inWords(told, kindOf(records, target.what, unit)));
     } catch (error) {
       if (mine !== asked || left) return;
       const unsaid = error instanceof ApiError && error.status === NONE_YET;
@@ -83,18 +88,18 @@ export function forecastPanel(name) {
 
   /** The controls, when there are opponents that were not there before. */
   function offer() {
-    const whats = [MER, ...opponentsOf(records)];
+    const whats = [...regretsOf(records), ...opponentsOf(records)];
     if (chooser.dataset.offered === whats.join()) return;
     chooser.dataset.offered = whats.join();
-    target ??= usual(records, MER);
-    fill(chooser, ...controls(records, whats, target, choose));
+    target ??= usual(records, MER, unit);
+    fill(chooser, ...controls(records, whats, target, unit, choose));
   }
 
   return {
     element,
-    /** @param {Record_[]} all the run's evaluations, in order */
-    update(all) {
-      records = all;
+    /** @param {Record_[]} all the run's evaluations, in order @param {string} counted the unit of the game's utility */
+    update(all, counted) {
+      [records, unit] = [all, counted];
       offer();
       if (target && newest(records, target.what) !== known && !timer) soon(Math.max(0, askedAt + AGAIN - Date.now()));
     },
@@ -109,27 +114,29 @@ export function forecastPanel(name) {
  * @param {Record_[]} records
  * @param {string[]} whats
  * @param {{what: string, value: number}} target
+ * @param {string} unit
  * @param {(wanted: {what: string, value: number}, wait: number) => void} choose
  */
-function controls(records, whats, target, choose) {
+function controls(records, whats, target, unit, choose) {
   let { what } = target;
+  const kind = () => kindOf(records, what, unit);
   const value = /** @type {HTMLInputElement} */ (
-    h("input", { type: "number", id: "forecast-value", min: "0", step: "any", oninput: () => choose({ what, value: value.value === "" ? NaN : Number(value.value) / scale(what) }, TYPING) })
+    h("input", { type: "number", id: "forecast-value", step: "any", oninput: () => choose({ what, value: value.value === "" ? NaN : Number(value.value) / kind().scale }, TYPING) })
   );
   const place = h("div");
 
   /** @param {{what: string, value: number}} shown */
   function show(shown) {
     what = shown.what;
-    value.value = String(Number((shown.value * scale(what)).toPrecision(6)));
-    fill(place, field(what === MER ? "Down to" : "Up to, in %", value));
+    value.value = String(Number((shown.value * kind().scale).toPrecision(6)));
+    fill(place, field(kind().label, value));
   }
 
   const chosen = select(
-    whats.map((one) => ({ value: one, text: one === MER ? "Maximum expected regret (MER)" : `Win rate against ${one}` })),
+    whats.map((one) => ({ value: one, text: kindOf(records, one, unit).title })),
     what,
     (one) => {
-      const wanted = usual(records, one);
+      const wanted = usual(records, one, unit);
       show(wanted);
       choose(wanted, 0);
     },
@@ -139,13 +146,36 @@ function controls(records, whats, target, choose) {
   return [field("What", chosen), place];
 }
 
-/** Win rates are typed in percent. @param {string} what */
-const scale = (what) => (what === MER ? 1 : 100);
+/**
+ * How figures of a kind are named, typed and shown. Win rates are typed in percent.
+ *
+ * @typedef {{title: string, label: string, scale: number, figure: (value: number) => string, goal: (value: number) => string,
+ *   isTarget: (value: number) => boolean, wrong: string}} Kind
+ * @param {Record_[]} records
+ * @param {string} what
+ * @param {string} unit
+ * @returns {Kind}
+ */
+function kindOf(records, what, unit) {
+  const short = (/** @type {number} */ value) => value.toLocaleString("en", { maximumSignificantDigits: 6 });
+  if (what in REGRETS) {
+    const title = what === MER ? "Maximum expected regret (MER)" : REGRETS[what];
+    const isTarget = (/** @type {number} */ value) => value > 0 && value < Infinity;
+    return { title, label: "Down to", scale: 1, figure: (value) => number(value, 4), goal: (value) => `${REGRETS[what]} ${short(value)}`, isTarget, wrong: "Choose a figure above 0." };
+  }
+  if (countsWins(matchesOf(records, what))) {
+    const isTarget = (/** @type {number} */ value) => value > 0 && value < 1;
+    return { title: `Win rate against ${what}`, label: "Up to, in %", scale: 100, figure: rate, goal: (value) => `A win rate of ${rate(value)} against ${what}`, isTarget, wrong: "Choose a win rate between 0 and 100 %." };
+  }
+  const goal = (/** @type {number} */ value) => `A mean of ${short(value)} ${unit} a game against ${what}`;
+  return { title: `Mean utility against ${what}`, label: `Up to, in ${unit} a game`, scale: 1, figure: (value) => signed(value, 3), goal, isTarget: Number.isFinite, wrong: "Choose a number." };
+}
 
-/** The next round figure that is not reached yet. @param {Record_[]} records @param {string} what */
-function usual(records, what) {
+/** The next round figure that is not reached yet. @param {Record_[]} records @param {string} what @param {string} unit */
+function usual(records, what, unit) {
   const now = figuresOf(records, what).at(-1);
-  if (what === MER) return { what, value: now ? roundBelow(now) : 0.01 };
+  if (what in REGRETS) return { what, value: now ? roundBelow(now) : 0.01 };
+  if (kindOf(records, what, unit).scale === 1) return { what, value: Math.floor((now ?? 0) * 10 + 1 + 1e-9) / 10 };
   return { what, value: STEPS.find((step) => step > (now ?? 0)) ?? 0.999 };
 }
 
@@ -158,37 +188,40 @@ function roundBelow(figure) {
 
 /** @param {Record_[]} records @param {string} what @returns {number[]} */
 function figuresOf(records, what) {
-  const figures = records.map((record) => (what === MER ? record.mer : record.win_rates?.[what]?.win_rate));
+  const figures = what in REGRETS ? records.map((record) => record[/** @type {"mer"|"exploitability"} */ (what)]) : matchesOf(records, what).map((match) => match.win_rate ?? match.mean_utility);
   return /** @type {number[]} */ (figures.filter((figure) => typeof figure === "number"));
 }
 
+/** @param {Record_[]} records @param {string} opponent */
+const matchesOf = (records, opponent) => records.flatMap(({ matches }) => matches?.[opponent] ?? []);
+
+/** MER, and exploitability where it is measured. @param {Record_[]} records */
+const regretsOf = (records) => (figuresOf(records, EXPLOITABILITY).length ? [MER, EXPLOITABILITY] : [MER]);
+
 /** Those of all evaluations: one may not have them all yet. @param {Record_[]} records */
-const opponentsOf = (records) => [...new Set(records.flatMap(({ win_rates: rates }) => Object.keys(rates ?? {})))];
+const opponentsOf = (records) => [...new Set(records.flatMap(({ matches }) => Object.keys(matches ?? {})))];
 
 /** Changes when there is more to go by. @param {Record_[]} records @param {string} what */
 const newest = (records, what) => `${figuresOf(records, what).length} ${records.at(-1)?.games}`;
 
-/** @param {{what: string, value: number}} target */
-function problemOf({ what, value }) {
-  if (what === MER) return value > 0 && value < Infinity ? "" : "Choose a regret above 0.";
-  return value > 0 && value < 1 ? "" : "Choose a win rate between 0 and 100 %.";
-}
+/** @param {{what: string, value: number}} target @param {Kind} kind */
+const problemOf = ({ value }, { isTarget, wrong }) => (isTarget(value) ? "" : wrong);
 
 /** @param {string} what @param {number} measured */
 function notYet(what, measured) {
-  return `Nothing can be said yet: a forecast needs ${FEWEST} evaluations${what === MER ? "" : ` against ${what}`}, and there ${measured === 1 ? "is" : "are"} ${measured || "none"} so far.`;
+  return `Nothing can be said yet: a forecast needs ${FEWEST} evaluations${what in REGRETS ? "" : ` against ${what}`}, and there ${measured === 1 ? "is" : "are"} ${measured || "none"} so far.`;
 }
 
-/** @param {Forecast} told */
-function inWords(told) {
-  return [h("p", { class: "forecast__sentence", text: sentence(told) }), told.games === null ? null : track(told), told.backtest ? h("p", { class: "hint", text: pastInWords(told, told.backtest) }) : null].filter((part) => part !== null);
+/** @param {Forecast} told @param {Kind} kind */
+function inWords(told, kind) {
+  return [h("p", { class: "forecast__sentence", text: sentence(told, kind) }), told.games === null ? null : track(told), told.backtest ? h("p", { class: "hint", text: pastInWords(told.backtest, kind) }) : null].filter((part) => part !== null);
 }
 
-/** @param {Forecast} told */
-function sentence(told) {
-  const { at, what, target, reached, games, low, high, chance, level } = told;
-  const figure = figureOf(what);
-  const goal = what === MER ? `MER ${target.toLocaleString("en", { maximumSignificantDigits: 6 })}` : `A win rate of ${rate(target)} against ${what}`;
+/** @param {Forecast} told @param {Kind} kind */
+function sentence(told, kind) {
+  const { at, target, reached, games, low, high, chance, level } = told;
+  const { figure } = kind;
+  const goal = kind.goal(target);
   if (reached !== null) return `${goal} was reached after ${count(reached, "game")}.`;
   if (games === null) {
     const [least, middle, most] = level ?? [0, 0, 0];
@@ -210,9 +243,8 @@ function time({ seconds, seconds_low: low, seconds_high: high }) {
   return `${middle} at this speed (${duration(low)} to ${high === null ? "no end" : duration(high)})`;
 }
 
-/** @param {Forecast} told @param {Backtest} backtest */
-function pastInWords({ what }, { known, games, said: [low, value, high], was, held }) {
-  const figure = figureOf(what);
+/** @param {Backtest} backtest @param {Kind} kind */
+function pastInWords({ known, games, said: [low, value, high], was, held }, { figure }) {
   return `Backtest: from the first ${count(known, "game")} alone it would have said ${figure(value)} (${figure(low)} to ${figure(high)}) after ${number(games)}; it was ${figure(was)}, ${held ? "inside" : "outside, so do not trust it too much"}.`;
 }
 
@@ -232,9 +264,6 @@ function track({ at, games, low, high }) {
 
 /** @param {string} kind @param {string} text */
 const mark = (kind, text) => h("span", {}, h("i", { class: `track__key track__key--${kind}` }), text);
-
-/** @param {string} what @returns {(value: number) => string} */
-const figureOf = (what) => (what === MER ? (value) => number(value, 4) : rate);
 
 /** @param {number} share */
 const rate = (share) => `${number(share * 100, 1)}\u00a0%`;

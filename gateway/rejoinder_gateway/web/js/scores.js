@@ -1,47 +1,46 @@
 /**
- * What an evaluation is measured by. Where every game is won, drawn or lost for the same stake, the
- * mean utility follows from the win rate, which is easier to read; where it does not, stakes differ,
- * and winning often is not winning much.
+ * What an evaluation is measured by: the mean utility of a match, and the win rate where the game counts
+ * wins. An evaluation has a win rate there and nowhere else.
  *
- * @typedef {{win_rate: number, low: number, high: number, draw_rate?: number, mean_utility?: number, utility_error?: number}} Rates
+ * @typedef {{mean_utility: number, utility_error?: number, win_rate?: number, low?: number, high?: number, draw_rate?: number}} Match
  */
 
 import { number, percent, signed } from "./ui.js";
 
-const CLOSE = 1e-6;
+/** @param {Match[]} matches */
+export const countsWins = (matches) => matches.some(({ win_rate }) => win_rate !== undefined);
 
-const WIN_RATE = {
+/** What a game was worth, in the unit of the game's utility; of one deal there is no error. @param {Match} match @param {string} unit */
+export function utility({ mean_utility: mean, utility_error: error }, unit) {
+  return `${signed(mean, 2)}${error === undefined ? "" : ` ± ${number(error, 2)}`} ${unit} a game`;
+}
+
+/** @param {Match} match @param {string} unit */
+export const inWords = (match, unit) => `${utility(match, unit)}${match.win_rate === undefined ? "" : ` (${percent(match.win_rate)} won)`}`;
+
+/** @param {string} unit */
+export const utilityMeasure = (unit) => ({
+  title: "Mean utility",
+  about: `What it wins against each baseline, in ${unit} a game, with its 95 % confidence band; below zero it loses.`,
+  axis: { rangemode: "tozero" },
+  hover: "%{y:+.2f}",
+  /** @param {Match} match */
+  of: (match) => match.mean_utility,
+  /** @param {Match} match */
+  band: ({ mean_utility: mean, utility_error: error = 0 }) => [mean - error, mean + error],
+  /** @param {Match} match */
+  text: (match) => utility(match, unit),
+});
+
+export const WIN_RATE = {
   title: "Win rate",
   about: "Against each baseline, with its 95 % confidence band.",
   axis: { range: [0, 1.02], tickformat: ".0%" },
   hover: "%{y:.0%}",
-  /** @param {Rates} rates */
-  of: (rates) => rates.win_rate,
-  /** @param {Rates} rates */
-  band: ({ low, high }) => [low, high],
-  /** @param {Rates} rates */
-  text: (rates) => percent(rates.win_rate),
+  /** @param {Match} match */
+  of: ({ win_rate: rate = 0 }) => rate,
+  /** @param {Match} match */
+  band: ({ low = 0, high = 0 }) => [low, high],
+  /** @param {Match} match */
+  text: ({ win_rate: rate = 0 }) => percent(rate),
 };
-
-const UTILITY = {
-  title: "Mean utility",
-  about: "What it wins a game on average, against each baseline, with its 95 % confidence band; below zero it loses.",
-  axis: { rangemode: "tozero" },
-  hover: "%{y:+.2f}",
-  /** @param {Rates} rates */
-  of: (rates) => rates.mean_utility ?? 0,
-  /** Older runs do not tell the error. @param {Rates} rates */
-  band: ({ mean_utility: mean = 0, utility_error: error = 0 }) => [mean - error, mean + error],
-  /** @param {Rates} rates */
-  text: ({ mean_utility: mean = 0, utility_error: error }) => `${signed(mean, 2)}${error === undefined ? "" : ` ± ${number(error, 2)}`} a game`,
-};
-
-/** @param {Rates[]} evaluations */
-export function measureOf(evaluations) {
-  return evaluations.some(staked) ? UTILITY : WIN_RATE;
-}
-
-/** @param {Rates} rates */
-function staked({ win_rate, draw_rate = 0, mean_utility }) {
-  return mean_utility !== undefined && Math.abs(mean_utility - (2 * win_rate + draw_rate - 1)) > CLOSE;
-}

@@ -1,8 +1,8 @@
 /**
  * Training: the runs there are, and one of them as it goes on.
  *
- * @typedef {{games: number, mer?: number, infosets?: number, updates?: Record<string, number>, regret?: Record<string, number>,
- *   policy?: Record<string, number>, win_rates?: Record<string, import("./scores.js").Rates>}} Record_
+ * @typedef {{games: number, mer?: number, exploitability?: number, infosets?: number, updates?: Record<string, number>, regret?: Record<string, number>,
+ *   policy?: Record<string, number>, matches?: Record<string, import("./scores.js").Match>}} Record_
  */
 
 import { run as readRun, runEvents, runHistory, runs as readRuns } from "./api.js";
@@ -10,7 +10,7 @@ import { onRecovery } from "./connection.js";
 import { forecastPanel } from "./forecast_panel.js";
 import { responsesPanel } from "./responses_panel.js";
 import { address } from "./router.js";
-import { measureOf } from "./scores.js";
+import { inWords } from "./scores.js";
 import { follow } from "./stream.js";
 import { Rates, trainingCharts } from "./training_charts.js";
 import { bar, count, duration, empty, failure, fill, h, loading, number, percent } from "./ui.js";
@@ -66,7 +66,7 @@ function runCard(run) {
     h("p", { class: "hint", text: `${run.game} · ${run.abstraction === "none" ? "no" : run.abstraction} abstraction · ${count(run.infosets ?? 0, "infoset")}` }),
     bar(share),
     h("p", { class: "run__progress", text: `${number(run.games)} of ${count(run.target, "game")}${run.games_per_second ? ` · ${number(run.games_per_second, 1)} a second` : ""}` }),
-    scores(run.win_rates),
+    scores(run.matches, run.utility_unit),
   );
 }
 
@@ -80,6 +80,7 @@ function oneRun(main, name) {
   const tiles = h("div");
   const charts = trainingCharts();
   const forecast = forecastPanel(name);
+  let unit = "points"; // of the game's utility
   const responses = responsesPanel(name);
   /** @type {(() => void)[]} */
   const endings = [];
@@ -87,6 +88,7 @@ function oneRun(main, name) {
   /** @param {any} run */
   function status(run) {
     if (left) return;
+    unit = run.utility_unit;
     if (run.games_per_second) speed.add({ time: new Date(), rate: run.games_per_second });
     fill(tiles, runTiles(run));
     responses.update(run);
@@ -103,8 +105,8 @@ function oneRun(main, name) {
     timer = 0;
     if (left) return;
     const all = [...records.values()].sort((a, b) => a.games - b.games);
-    charts.draw(all, speed.points);
-    forecast.update(all);
+    charts.draw(all, speed.points, unit);
+    forecast.update(all, unit);
   }
 
   async function begin() {
@@ -218,12 +220,11 @@ function details(run) {
   );
 }
 
-/** @param {Record<string, import("./scores.js").Rates>} rates */
-function scores(rates) {
-  const entries = Object.entries(rates ?? {});
+/** @param {Record<string, import("./scores.js").Match>} matches @param {string} unit */
+function scores(matches, unit) {
+  const entries = Object.entries(matches ?? {});
   if (!entries.length) return h("p", { class: "hint", text: "Not evaluated yet." });
-  const measure = measureOf(Object.values(rates));
-  return h("p", { class: "run__rates" }, `${measure.title}: `, ...entries.flatMap(([name, given]) => [h("br"), h("strong", { text: measure.text(given) }), ` against ${name}`]));
+  return h("p", { class: "run__rates" }, "Mean utility: ", ...entries.flatMap(([name, match]) => [h("br"), h("strong", { text: inWords(match, unit) }), ` against ${name}`]));
 }
 
 /** The gateway's states, in words. @type {Record<string, string>} */

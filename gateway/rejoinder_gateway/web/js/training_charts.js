@@ -5,7 +5,7 @@
  */
 
 import { figure } from "./chart.js";
-import { measureOf } from "./scores.js";
+import { countsWins, utilityMeasure, WIN_RATE } from "./scores.js";
 import { h, number, readable } from "./ui.js";
 
 const FEW = 3;
@@ -13,13 +13,15 @@ const MOST_RATES = 2000;
 const GAMES = { title: { text: "training games", standoff: 8 }, rangemode: "tozero" };
 
 export function trainingCharts() {
-  const score = figure(measureOf([]).title, measureOf([]).about);
+  const utility = figure("Mean utility", "What it wins a game against each baseline.");
+  const wins = figure(WIN_RATE.title, WIN_RATE.about);
+  wins.element.hidden = true; // until an evaluation counts them
   const mer = figure("Maximum expected regret", "How much the policy could still gain, weighted by reach. Lower is better.");
   const updates = figure("Updates by infoset", "Least, median and most updates an infoset has had, on a log scale.");
   const policy = figure("Policy evolution", "The median probability of each action, over the infosets where it is a choice.");
   const speed = figure("Throughput", "Games a second since this page was opened.");
   speed.element.classList.add("figure--wide");
-  const figures = [speed, score, mer, updates, policy];
+  const figures = [speed, utility, wins, mer, updates, policy];
   let drawn = ""; // how many records and evaluations the charts show
   const element = h("div", { class: "figures" }, ...figures.map((made) => made.element));
 
@@ -29,12 +31,15 @@ export function trainingCharts() {
     /**
      * @param {Record_[]} records
      * @param {{time: Date, rate: number}[]} rates
+     * @param {string} unit of the game's utility
      */
-    draw(records, rates) {
-      const news = `${records.length} ${records.filter((record) => record.win_rates).length}`;
+    draw(records, rates, unit) {
+      const news = `${records.length} ${records.filter((record) => record.matches).length}`;
       if (news !== drawn) {
         drawn = news;
-        drawScore(score, records);
+        drawScore(utility, records, utilityMeasure(unit));
+        wins.element.hidden = !countsWins(records.flatMap(({ matches }) => Object.values(matches ?? {})));
+        if (!wins.element.hidden) drawScore(wins, records, WIN_RATE);
         drawMer(mer, records);
         drawUpdates(updates, records);
         drawPolicy(policy, records);
@@ -70,21 +75,20 @@ export class Rates {
 /** A line of one point would not be seen. @param {Record_[]} records */
 const mode = (records) => (records.length < FEW ? "lines+markers" : "lines");
 
-/** @param {Figure} chart @param {Record_[]} records */
-function drawScore(chart, records) {
-  const rated = records.filter(({ win_rates: rates }) => rates);
-  const last = rated.at(-1)?.win_rates ?? {};
+/** @param {Figure} chart @param {Record_[]} records @param {ReturnType<typeof utilityMeasure>|typeof WIN_RATE} measure */
+function drawScore(chart, records, measure) {
+  const played = records.filter(({ matches }) => matches);
+  const last = played.at(-1)?.matches ?? {};
   const names = Object.keys(last);
-  const games = rated.map((record) => record.games);
-  const measure = measureOf(rated.flatMap((record) => Object.values(record.win_rates ?? {})));
+  const games = played.map((record) => record.games);
   chart.name(measure.title, measure.about);
   chart.draw(
     ({ line, band }) =>
       names.flatMap((name, k) => {
-        const of = (/** @type {(rates: import("./scores.js").Rates) => number} */ what) => rated.map(({ win_rates: rates }) => (rates?.[name] ? what(rates[name]) : null));
+        const of = (/** @type {(match: import("./scores.js").Match) => number} */ what) => played.map(({ matches }) => (matches?.[name] ? what(matches[name]) : null));
         const edge = { x: games, mode: "lines", line: { width: 0 }, hoverinfo: "skip" };
-        const main = { x: games, y: of(measure.of), name, mode: mode(rated), line: line(k), hovertemplate: measure.hover };
-        return [{ ...edge, y: of((rates) => measure.band(rates)[0]) }, { ...edge, y: of((rates) => measure.band(rates)[1]), fill: "tonexty", fillcolor: band(k) }, main];
+        const main = { x: games, y: of(measure.of), name, mode: mode(played), line: line(k), hovertemplate: measure.hover };
+        return [{ ...edge, y: of((match) => measure.band(match)[0]) }, { ...edge, y: of((match) => measure.band(match)[1]), fill: "tonexty", fillcolor: band(k) }, main];
       }),
     { xaxis: GAMES, yaxis: measure.axis },
     names.length ? `After ${number(games.at(-1))} games: ${names.map((name) => `${measure.text(last[name])} against ${name}`).join(", ")}.` : "No evaluation yet.",

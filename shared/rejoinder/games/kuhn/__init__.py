@@ -221,6 +221,7 @@ GAME = Game(
     view=view,
     enumerable=frozenset({"standard"}),
     utility_unit="chips",
+    counts_wins=False,
     max_decisions=lambda _: MAX_DECISIONS,
     check=check,
     observation=observation(MOVES, CARD_NAMES, MAX_DECISIONS),
