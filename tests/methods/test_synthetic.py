@@ -265,5 +265,5 @@ def test_a_policy_is_explained_from_a_state_where_keys_cannot_be_read() -> None:
 
 
 def test_bounds_on_exploitability_need_two_players_and_zero_sum() -> None:
-    with pytest.raises(ValueError, match="trio: a match bounds exploitability only in two-player"):
+    with pytest.raises(ValueError, match="zero-sum games of two players; trio has 3"):
         thinking_bound(TRIO_GAME, Rules(), random_agent(TRIO_GAME), samples=1, games=2)
