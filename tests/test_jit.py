@@ -151,13 +151,18 @@ def edit(package: Path, source: str, old: str, new: str) -> None:
     (package / source).write_text(text.replace(old, new))
 
 
+BOTH = {"deal", "kuhn"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "old", "new", "changed"),
     [
         ("games/kuhn/__init__.py", "stake = 2.0", "stake = 5.0", {"kuhn"}),
-        ("kernel/rng.py", "0x94D049BB133111EB", "0x94D049BB133111ED", {"deal", "kuhn"}),
-        ("methods/tabular/regret.py", "max(weight, 0.0)", "max(0.0, weight)", {"deal", "kuhn"}),
+        ("kernel/rng.py", "0x94D049BB133111EB", "0x94D049BB133111ED", BOTH),
+        ("kernel/masks.py", "builder.sub(mask", "builder.add(mask", BOTH),
+        ("kernel/masks.py", "record[name] = mask[0]", "record[name] = mask[1]", BOTH),
+        ("methods/tabular/regret.py", "max(weight, 0.0)", "max(0.0, weight)", BOTH),
         (
             "games/deal/cards.py",
             "np.array([2, 3, 3], np.int8)",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from runtime import sequential, train_with
 from synthetic import (
     ALL_LOW,
     CLIMB_GAME,
@@ -37,6 +39,8 @@ from rejoinder.methods.exact.tree import build_tree
 from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import ConfigError, RunConfig, make_config
+from rejoinder.run.rundir import RunDir
+from rejoinder.transport.server import EmbeddedServer
 from rejoinder_learner.state import Learner
 
 SAMPLED = ("external", "outcome", "chance")
@@ -138,6 +142,17 @@ def test_a_delta_does_not_depend_on_who_plays_it_and_when(game: Game, method: st
     beyond = delta.copy()
     beyond["legal"] |= np.uint64(1 << 63)
     assert run.load_method().check_delta(run.task(), beyond) is not None
+
+
+@pytest.mark.parametrize("game", [TRIO_GAME, WIDE_GAME, CLIMB_GAME], ids=lambda game: game.name)
+def test_workers_give_the_digest_of_sequential_training(
+    game: Game, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    settings = {"name": "external", "iterations": 20}
+    run = make_config(
+        {"game": game.name, "method": settings, "games": 600, "batch": 5, "eval_every": 0}
+    )
+    assert train_with(server, RunDir.create(tmp_path / "run", run), 2) == sequential(run)
 
 
 def test_exact_solvers_respect_options() -> None:
@@ -250,5 +265,5 @@ def test_a_policy_is_explained_from_a_state_where_keys_cannot_be_read() -> None:
 
 
 def test_bounds_on_exploitability_need_two_players_and_zero_sum() -> None:
-    with pytest.raises(ValueError, match="lower bounds of exploitability are for zero-sum"):
+    with pytest.raises(ValueError, match="zero-sum games of two players; trio has 3"):
         thinking_bound(TRIO_GAME, Rules(), random_agent(TRIO_GAME), samples=1, games=2)

@@ -113,8 +113,8 @@ class GameEnv(AECEnv):  # type: ignore[misc, unused-ignore]
         seat = self.possible_agents.index(agent)
         mask = np.zeros(len(self.abstraction.actions), np.int8)
         if self.session.to_move == seat:
-            legal = queries.legal_actions(self.session.states, self.abstraction.argument())
-            mask[queries.bits(legal)] = 1
+            legal = queries.legal_numbers(self.game, self.session.states, self.abstraction)
+            mask[legal] = 1
         return {
             "observation": self._observer.vector(self.session.states, seat),
             "action_mask": mask,

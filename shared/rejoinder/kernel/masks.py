@@ -18,17 +18,17 @@ That may be fewer than a game's masks have: `store` drops words, which are empty
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
+from llvmlite import ir
 from numba.core import types
 from numba.cpython.unsafe.tuple import tuple_setitem
 from numba.extending import overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from rejoinder.kernel.jit import RULE_OPTIONS, lowest_bit, popcount, rule
+from rejoinder.kernel.jit import RULE_OPTIONS, intrinsic, lowest_bit, popcount, rule
 
 WORD = 64  # actions in a word
 
@@ -80,26 +80,46 @@ def mask_table(masks: Any, actions: int) -> Any:
     return shifted & np.uint64(1) == 1
 
 
-def _by_type(word: Callable[..., Any], words: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a mask that is one function for one word and another for several."""
-
-    def register(stub: Any) -> Any:
-        stub.choices = (word, words)  # the identity of kernels covers them
-
-        @overload(stub, inline="always", jit_options=_OPTIONS)
-        @functools.wraps(stub)  # numba compares the signatures
-        def choose(mask: Any, *_: Any) -> Any:
-            chosen: Any = words if isinstance(mask, types.BaseTuple) else word
-            return chosen.py_func
-
-        return stub
-
-    return register
+# The operations are intrinsics: as calls, which LLVM copies into their callers, they slowed solvers
+# by about 5 %, and overloads with inline="always" gave wrong code in loops (numba 0.68).
+Word = Callable[..., Any]  # (LLVM builder, arguments) → value: the instructions for one word
 
 
-@rule
-def _first_bit(mask: Any) -> Any:
-    return lowest_bit(mask)
+def _operation(result: Any, arguments: tuple[Any, ...], word: Word, words: Any) -> Any:
+    """What an intrinsic gives to numba: instructions for a word, a call of `words` for several."""
+    wide = isinstance(arguments[0], types.BaseTuple)
+    actual = arguments if wide else (types.uint64,) * len(arguments)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if wide:
+            return context.compile_internal(builder, words.py_func, signature, args)
+        return word(builder, *args)
+
+    return (result or actual[0])(*actual), codegen
+
+
+def _constant(value: int) -> Any:
+    return ir.Constant(ir.IntType(WORD), value)
+
+
+def _lowest(builder: Any, mask: Any) -> Any:
+    return builder.cttz(mask, ir.Constant(ir.IntType(1), 1))
+
+
+def _without_lowest(builder: Any, mask: Any) -> Any:
+    return builder.and_(mask, builder.sub(mask, _constant(1)))
+
+
+def _is_any(builder: Any, mask: Any) -> Any:
+    return builder.icmp_unsigned("!=", mask, _constant(0))
+
+
+def _is_several(builder: Any, mask: Any) -> Any:
+    return _is_any(builder, _without_lowest(builder, mask))
+
+
+def _is_there(builder: Any, mask: Any, action: Any) -> Any:
+    return _is_any(builder, builder.and_(builder.lshr(mask, action), _constant(1)))
 
 
 @rule
@@ -110,32 +130,24 @@ def _first_in_words(mask: Any) -> Any:
     return np.int64(0)
 
 
-@_by_type(_first_bit, _first_in_words)
-def first(mask: Any) -> Any:
+@intrinsic
+def first(typingctx: Any, mask: Any) -> Any:
     """The lowest action of a mask that has one."""
+    return _operation(types.int64, (mask,), _lowest, _first_in_words)
 
 
 @rule
-def _drop_bit(mask: Any) -> Any:
-    return mask & (mask - np.uint64(1))
-
-
-@rule
-def _drop_in_words(mask: Any) -> Any:
+def _rest_of_words(mask: Any) -> Any:
     for w in range(len(mask)):
         if mask[w] != 0:
             return _with_word(mask, w, mask[w] & (mask[w] - np.uint64(1)))
     return mask
 
 
-@_by_type(_drop_bit, _drop_in_words)
-def rest(mask: Any) -> Any:
+@intrinsic
+def rest(typingctx: Any, mask: Any) -> Any:
     """A mask without its lowest action."""
-
-
-@rule
-def _any_bit(mask: Any) -> Any:
-    return mask != 0
+    return _operation(None, (mask,), _without_lowest, _rest_of_words)
 
 
 @rule
@@ -146,14 +158,10 @@ def _any_in_words(mask: Any) -> Any:
     return False
 
 
-@_by_type(_any_bit, _any_in_words)
-def some(mask: Any) -> Any:
+@intrinsic
+def some(typingctx: Any, mask: Any) -> Any:
     """Whether there is any action in a mask."""
-
-
-@rule
-def _several_bits(mask: Any) -> Any:
-    return mask & (mask - np.uint64(1)) != 0
+    return _operation(types.boolean, (mask,), _is_any, _any_in_words)
 
 
 @rule
@@ -161,14 +169,10 @@ def _several_in_words(mask: Any) -> Any:
     return _count_words(mask) > 1
 
 
-@_by_type(_several_bits, _several_in_words)
-def several(mask: Any) -> Any:
+@intrinsic
+def several(typingctx: Any, mask: Any) -> Any:
     """Whether there is more than one action in a mask: a choice."""
-
-
-@rule
-def _count_bits(mask: Any) -> Any:
-    return popcount(mask)
+    return _operation(types.boolean, (mask,), _is_several, _several_in_words)
 
 
 @rule
@@ -179,14 +183,10 @@ def _count_words(mask: Any) -> Any:
     return total
 
 
-@_by_type(_count_bits, _count_words)
-def count(mask: Any) -> Any:
+@intrinsic
+def count(typingctx: Any, mask: Any) -> Any:
     """How many actions there are in a mask."""
-
-
-@rule
-def _has_bit(mask: Any, action: Any) -> Any:
-    return (mask >> np.uint64(action)) & np.uint64(1) != 0
+    return _operation(types.int64, (mask,), lambda b, m: b.ctpop(m), _count_words)
 
 
 @rule
@@ -194,80 +194,35 @@ def _has_in_words(mask: Any, action: Any) -> Any:
     return (mask[action // WORD] >> np.uint64(action % WORD)) & np.uint64(1) != 0
 
 
-@_by_type(_has_bit, _has_in_words)
-def has(mask: Any, action: Any) -> Any:
+@intrinsic
+def has(typingctx: Any, mask: Any, action: Any) -> Any:
     """Whether an action is in a mask."""
+    return _operation(types.boolean, (mask, action), _is_there, _has_in_words)
 
 
 @rule
-def _set_bit(mask: Any, action: Any) -> Any:
-    return mask | (np.uint64(1) << np.uint64(action))
-
-
-@rule
-def _set_in_words(mask: Any, action: Any) -> Any:
-    w = action // WORD
-    return _with_word(mask, w, mask[w] | (np.uint64(1) << np.uint64(action % WORD)))
-
-
-@_by_type(_set_bit, _set_in_words)
-def added(mask: Any, action: Any) -> Any:
-    """A mask with one action more."""
-
-
-@rule
-def _minus_bits(mask: Any, other: Any) -> Any:
-    return mask & ~other
-
-
-@rule
-def _minus_words(mask: Any, other: Any) -> Any:
+def _words_without(mask: Any, other: Any) -> Any:
     made = mask
     for w in range(len(mask)):
         made = _with_word(made, w, mask[w] & ~other[w])
     return made
 
 
-@_by_type(_minus_bits, _minus_words)
-def without(mask: Any, other: Any) -> Any:
+@intrinsic
+def without(typingctx: Any, mask: Any, other: Any) -> Any:
     """The actions of a mask that are not in another of the same form."""
+    return _operation(None, (mask, other), lambda b, m, o: b.and_(m, b.not_(o)), _words_without)
 
 
 @rule
-def _bits_within(mask: Any, actions: Any) -> Any:
-    return actions >= WORD or mask >> np.uint64(actions) == 0
-
-
-@rule
-def _words_within(mask: Any, actions: Any) -> Any:
-    for w in range(len(mask)):
-        above = max(actions - WORD * w, 0)
-        if above < WORD and mask[w] >> np.uint64(above) != 0:
-            return False
-    return True
-
-
-@_by_type(_bits_within, _words_within)
 def within(mask: Any, actions: Any) -> Any:
     """Whether a mask has only actions below `actions`."""
-
-
-@rule
-def _no_bits(mask: Any) -> Any:
-    return np.uint64(0)
-
-
-@rule
-def _no_words(mask: Any) -> Any:
-    made = mask
-    for w in range(len(mask)):
-        made = _with_word(made, w, np.uint64(0))
-    return made
-
-
-@_by_type(_no_bits, _no_words)
-def empty(mask: Any) -> Any:
-    """An empty mask of the same form."""
+    left = mask
+    while some(left):
+        if first(left) >= actions:
+            return False
+        left = rest(left)
+    return True
 
 
 def load(record: Any, field: Any) -> Any:
