@@ -114,7 +114,7 @@ from rejoinder.run.config import make_config
 print(*(make_config({"game": game}).kernel for game in ("deal", "kuhn")))
 """
 
-# The entry point is in games/queries.py, the rule that is edited in games/kuhn.py.
+# The entry point is in games/queries.py, the rule that is edited in games/kuhn/__init__.py.
 SHOWDOWN = """
 import numpy as np
 from rejoinder.games import GAMES, queries
@@ -155,7 +155,7 @@ def edit(package: Path, source: str, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("source", "old", "new", "changed"),
     [
-        ("games/kuhn.py", "stake = 2.0", "stake = 5.0", {"kuhn"}),
+        ("games/kuhn/__init__.py", "stake = 2.0", "stake = 5.0", {"kuhn"}),
         ("kernel/rng.py", "0x94D049BB133111EB", "0x94D049BB133111ED", {"deal", "kuhn"}),
         ("methods/tabular/regret.py", "max(weight, 0.0)", "max(0.0, weight)", {"deal", "kuhn"}),
         (
@@ -181,16 +181,16 @@ def test_what_is_not_compiled_changes_nothing(package: Path) -> None:
     before, cold = run(IDENTITIES, package), run(SHOWDOWN, package)
     assert cold == ["2.0", "-2.0", "0"]
     edits = {
-        "games/leduc.py": "\nUNUSED = 1\n",
+        "games/leduc/__init__.py": "\nUNUSED = 1\n",
         "games/deal/view.py": "\n# a comment\n",
-        "games/kuhn.py": "\n# a comment\n\n\ndef unused() -> None:\n    pass\n",
+        "games/kuhn/__init__.py": "\n# a comment\n\n\ndef unused() -> None:\n    pass\n",
         "methods/tabular/regret.py": "\n# a comment\n",
         "measure/match.py": "\n# a comment\n",
     }
     for source, text in edits.items():
         with (package / source).open("a") as file:
             file.write(text)
-    for source in ("games/queries.py", "games/kuhn.py", "methods/tabular/rollout.py"):
+    for source in ("games/queries.py", "games/kuhn/__init__.py", "methods/tabular/rollout.py"):
         edit(package, source, "from __future__", "# A line more.\nfrom __future__")
     edit(
         package, "methods/tabular/rollout.py", '"""Play training game', '"""Play the training game'
@@ -205,9 +205,9 @@ def test_an_edited_rule_of_another_module_is_never_served_stale(package: Path) -
     cold = run(SHOWDOWN, package)
     assert cold == ["2.0", "-2.0", "0"]
     assert run(SHOWDOWN, package) == ["2.0", "-2.0", "1"]
-    edit(package, "games/kuhn.py", "stake = 2.0", "stake = 5.0")
+    edit(package, "games/kuhn/__init__.py", "stake = 2.0", "stake = 5.0")
     assert run(SHOWDOWN, package) == ["5.0", "-5.0", "0"]
-    edit(package, "games/kuhn.py", "stake = 5.0", "stake = 2.0")
+    edit(package, "games/kuhn/__init__.py", "stake = 5.0", "stake = 2.0")
     assert run(SHOWDOWN, package) == ["2.0", "-2.0", "1"]
 
 

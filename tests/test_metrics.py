@@ -109,7 +109,7 @@ def test_a_learner_that_stays_can_be_asked_after_the_end(
     own_server: EmbeddedServer, tmp_path: Path
 ) -> None:
     url, run, folder = own_server.url, tmp_path / "run", tmp_path / "targets"
-    asked = ["learner", "kuhn", "--redis", url, "--run", str(run), "--games", "40", "--stay"]
+    asked = ["learner", "kuhn-rollout", "--redis", url, "--run", str(run), "--games", "40", "--stay"]
     with (
         command(*asked, "--metrics-targets", str(folder)) as learner,
         worker(url, "a", tmp_path / "others"),

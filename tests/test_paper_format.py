@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runtime import by_table
 
-from rejoinder.interop import paper
+from rejoinder.games.deal import paper
 from rejoinder.methods.base import Rows
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.methods.tabular.rollout import row_dtype
 from rejoinder.run.checkpoints import first_checkpoint, start_of
 from rejoinder.run.config import RunConfig, make_config

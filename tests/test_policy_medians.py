@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rejoinder.games.base import concrete
-from rejoinder.measure.metrics import table_statistics, target_policy
-from rejoinder.methods.tabular.policy import AVERAGE
+from rejoinder.games.deal.experiment import target_policy
+from rejoinder.measure.metrics import table_statistics
+from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.rollout import row_dtype
 
 GIVE, KEEP, LEAVE = range(3)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.rollout import row_dtype
 from rejoinder.run import checkpoints, rundir
 from rejoinder.run.checkpoints import (

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from rejoinder.measure.match import _summary
 from rejoinder.measure.metrics import plain_result
-from rejoinder.methods.tabular.patch import Patch
-from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.patch import Patch
+from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.rollout import MAX_REGRET, entry_dtype, first_flaw
 from rejoinder.run.config import MAX_GAMES, RunConfig, make_config
 from rejoinder.run.ledger import SnapshotId

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.methods.tabular.patch import Patch
+from rejoinder.methods.patch import Patch
 from rejoinder.run.config import RunConfig, load_config
 from rejoinder.run.rundir import RunDir
 from rejoinder.transport.connection import connect

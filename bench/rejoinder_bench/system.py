@@ -17,7 +17,7 @@ from rq.exceptions import DequeueTimeout
 from rq.queue import Queue
 
 from rejoinder.run.ledger import SnapshotId
-from rejoinder.transport.bus import Bus, Packed
+from rejoinder.transport.bus import Bus, Packed, lease_message
 from rejoinder.transport.server import end_with_parent
 
 REAL = "rejoinder_worker.main"  # the module whose `serve` a worker runs
@@ -81,7 +81,7 @@ def next_lease(bus: Bus) -> tuple[str, bytes] | None:
     except DequeueTimeout:
         return None
     assert found is not None
-    return found[0].id, found[0].args[0]
+    return found[0].id, lease_message(found[0])
 
 
 class WatchedBus(Bus):

@@ -17,7 +17,7 @@ import numpy as np
 from rejoinder.games import queries
 from rejoinder.measure.infosets import Infoset, Policy
 from rejoinder.methods.base import Rows
-from rejoinder.methods.tabular.rollout import largest_mean_regrets
+from rejoinder.methods.learned import largest_mean_regrets
 from rejoinder.methods.tabular.table import Table, table_of
 from rejoinder.run.checkpoints import Checkpoint
 from rejoinder.run.config import RunConfig

@@ -42,7 +42,7 @@ from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.security import UnderWay, hashed, matches, new_secret
 from rejoinder_gateway.store import Conflict, GameRow, MoveRow, Store, now, record
 from rejoinder_gateway.telemetry import Telemetry
-from rejoinder_gateway.telling import told_events
+from rejoinder_gateway.visible import visible_events
 
 _T = TypeVar("_T")
 _IDLE = timedelta(days=1)  # a game untouched for so long does not count as under way
@@ -85,7 +85,7 @@ class Table:
         """Go on to a position that the moves have led to."""
         self.session = session
         self.moves.extend(made)
-        self.told.extend(told_events(session, self.row.seat, len(self.told)))
+        self.told.extend(visible_events(session, self.row.seat, len(self.told)))
 
     def told_since(self, number: int) -> list[schemas.Event]:
         """What happened from the move of that number on."""

@@ -21,7 +21,7 @@ import numpy as np
 from rejoinder.games.base import Abstraction
 from rejoinder.games.queries import bits
 from rejoinder.methods.base import Delta
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.run.checkpoints import DamagedError, RunError
 from rejoinder.run.ledger import first_break
 from rejoinder.run.rundir import RunDir

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from rejoinder.methods.base import Rows
-from rejoinder.methods.tabular.patch import Patch
+from rejoinder.methods.patch import Patch
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.transport.bus import Bus
 from rejoinder.transport.wire import Codec, SnapshotPart

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rejoinder.methods.base import Delta, Rows, Snapshot
-from rejoinder.methods.tabular.patch import Patch, difference, merge
+from rejoinder.methods.patch import Patch, difference, merge
 from rejoinder.run.checkpoints import Checkpoint, Policies, digest, needed_versions
 from rejoinder.run.config import Learning
 from rejoinder.run.ledger import SnapshotId, genesis, head_of, record

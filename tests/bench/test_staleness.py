@@ -21,11 +21,11 @@ from test_capacity import COSTS
 from rejoinder.run.config import RunConfig
 from rejoinder_bench import costs
 from rejoinder_bench import runtime as runtime_bench
-from rejoinder_bench.studies import convergence, picture, staleness, throughput
-from rejoinder_bench.studies.convergence import Stopped, Task, Trained, train, train_all
-from rejoinder_bench.studies.estimate import estimate
-from rejoinder_bench.studies.staleness import Cell, Grid, make_grid
-from rejoinder_bench.studies.throughput import Measured, Timing, games_to_time, speed
+from rejoinder_cli.studies import convergence, picture, staleness, throughput
+from rejoinder_cli.studies.convergence import Stopped, Task, Trained, train, train_all
+from rejoinder_cli.studies.estimate import estimate
+from rejoinder_cli.studies.staleness import Cell, Grid, make_grid
+from rejoinder_cli.studies.throughput import Measured, Timing, games_to_time, speed
 
 KUHN = ["games=40", "method.rollouts=1"]
 

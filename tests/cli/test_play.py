@@ -15,7 +15,7 @@ from rejoinder.games.deal import DealRules
 from rejoinder.games.deal.cards import JUST_SAY_NO, RENT_CARD, YIELD
 from rejoinder.games.deal.scenario import scenario
 from rejoinder.games.session import Session
-from rejoinder_cli.view import teller
+from rejoinder_cli.view import terminal_view
 
 FIRST_MOVES = "1\n" * 600  # always the first move of the list, to the end
 
@@ -117,7 +117,7 @@ def test_the_agents_responses_are_told() -> None:
     )
     assert session.to_move == 0
     told: list[str] = []
-    tells = teller(session, 0)
+    tells = terminal_view(session, 0)
     for move in ("rent green", "give bank cash 3", "just say no"):
         before, known = session.view(0), len(session.seen_by(0))
         session.apply(move)
@@ -137,7 +137,7 @@ def test_a_property_that_counts_double_is_told_so() -> None:
         banks=[["cash 1"], []],
         to_move=1,
     )
-    tells = teller(session, 0)
+    tells = terminal_view(session, 0)
     assert "a property given as the first card counts double" in tells.rules()
     told: list[str] = []
     for move in ("rent green", "give property brown", "give bank cash 1"):
@@ -154,13 +154,13 @@ def test_a_property_that_counts_double_is_told_so() -> None:
         "you: give bank cash 1, worth 1 (3 of 4 paid)",
         "yield: nothing left to give",
     ]
-    plain = teller(Session.start("deal-medium", seed=1), 0)
+    plain = terminal_view(Session.start("deal-medium", seed=1), 0)
     assert "double" not in plain.rules()
 
 
 def test_every_move_of_deal_can_be_told() -> None:
     session = Session.start("deal-medium", seed=1)
-    tells = teller(session, 0)
+    tells = terminal_view(session, 0)
     names = [tells.move(session.view(0), move) for move in range(len(session.game.moves))]
     assert len(set(names)) == len(names)
     assert names[RENT_CARD] == "rent brown: charges nothing"
@@ -172,7 +172,7 @@ def test_every_move_of_deal_can_be_told() -> None:
 @pytest.mark.parametrize("person", [0, 1])
 def test_cards_that_the_agent_draws_are_not_told(game: str, person: int) -> None:
     session = Session.start(game, seed=4)
-    tells = teller(session, person)
+    tells = terminal_view(session, person)
     pick = random.Random(4)
     before, known = None, 0
     while True:

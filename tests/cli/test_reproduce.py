@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,13 +19,14 @@ import pytest
 from command import refused, run, run_json
 from report_page import Page
 
+from rejoinder.games.deal import experiment
+from rejoinder.games.deal.experiment import CLAIMS, EXPERIMENT
+from rejoinder.measure.experiments import Claim, Reading, experiment_of
 from rejoinder.measure.match import MatchResult
 from rejoinder.run.config import load_config
 from rejoinder.run.rundir import RunDir
 from rejoinder_cli.commands import reproduce
 from rejoinder_cli.report import subject as subjects
-from rejoinder_cli.report.claims import CLAIMS, Claim, Reading, judge_all
-from rejoinder_cli.report.experiment import is_experiment
 from rejoinder_cli.report.figures import exploitability
 from rejoinder_cli.report.results import facts
 from rejoinder_cli.report.subject import ALTERNATING, FIRST, Exploited, Score, Subject
@@ -84,17 +86,17 @@ def subject(
         for starts in (FIRST, ALTERNATING)
     ]
     of = Subject(opened, "run", records, scores)
-    of.target_policy = {500: dict.fromkeys(POLICY, 0.5), 1_000: policy or POLICY}
+    of.experiment_policy = {500: dict.fromkeys(POLICY, 0.5), 1_000: policy or POLICY}
     return of
 
 
 def verdict(of: Subject, words: str) -> str:
-    (judged,) = (j for j in judge_all(of) if words in j.claim.text)
+    (judged,) = (j for j in EXPERIMENT.judge(of) if words in j.claim.text)
     return judged.verdict
 
 
 def test_what_the_paper_describes_is_reproduced() -> None:
-    assert [j.verdict for j in judge_all(subject())] == ["reproduced"] * len(CLAIMS)
+    assert [j.verdict for j in EXPERIMENT.judge(subject())] == ["reproduced"] * len(CLAIMS)
 
 
 @pytest.mark.parametrize(
@@ -121,15 +123,13 @@ def test_each_claim_can_fail_alone(words: str, changed: dict[str, Any]) -> None:
 
 def test_preferences_are_judged_by_the_papers_median_and_told_by_ours_too() -> None:
     forced = {"JUST_SAY_NO": 1.0, "GIVE_OPPONENT_CASH": 1.0, "GIVE_OPPONENT_PROPERTY": 1.0}
-    (judged,) = (
-        j for j in judge_all(subject(policy=POLICY | forced)) if "in response" in j.claim.text
-    )
+    judgements = EXPERIMENT.judge(subject(policy=POLICY | forced))
+    (judged,) = (j for j in judgements if "in response" in j.claim.text)
     assert judged.reading is not None
     assert (judged.verdict, judged.reading.value, judged.direction) == ("not reproduced", 0.0, "")
     assert "over real choices it holds: just say no 90%" in judged.reading.text
-    (judged,) = (
-        j for j in judge_all(subject(over_choices=POLICY | forced)) if "in response" in j.claim.text
-    )
+    judgements = EXPERIMENT.judge(subject(over_choices=POLICY | forced))
+    (judged,) = (j for j in judgements if "in response" in j.claim.text)
     assert judged.verdict == "reproduced"
     assert judged.reading is not None
     assert "over real choices it does not hold" in judged.reading.text
@@ -154,8 +154,8 @@ def test_a_bound_says_how_sure_it_is() -> None:
 
 def test_what_a_run_does_not_tell_is_not_measured() -> None:
     of = subject()
-    of.records, of.scores, of.target_policy = [], [], {}
-    told = {j.claim.text: j.verdict for j in judge_all(of)}
+    of.records, of.scores, of.experiment_policy = [], [], {}
+    told = {j.claim.text: j.verdict for j in EXPERIMENT.judge(of)}
     measured = [text for text, said in told.items() if said != "not measured"]
     assert len(measured) == 2  # infosets and time
     assert verdict(of, "random baseline") == "not measured"
@@ -184,13 +184,13 @@ def test_every_claim_says_where_it_is_from_and_why_its_bounds_are_such() -> None
 
 
 def test_what_is_the_papers_experiment() -> None:
-    assert is_experiment(load_config("paper"))
-    assert is_experiment(load_config("paper", {"seed": 7, "games": 10, "batch": 5, "lag": 0}))
-    assert not is_experiment(load_config("paper", {"method.rollouts": 10}))
-    assert not is_experiment(load_config("paper", {"abstraction": "progress"}))
-    assert not is_experiment(load_config("paper", {"method.common_random_numbers": True}))
-    assert not is_experiment(load_config("paper", {"start": "ab" * 32}))
-    assert not is_experiment(load_config("kuhn-rollout"))
+    assert experiment_of(load_config("paper"))
+    assert experiment_of(load_config("paper", {"seed": 7, "games": 10, "batch": 5, "lag": 0}))
+    assert not experiment_of(load_config("paper", {"method.rollouts": 10}))
+    assert not experiment_of(load_config("paper", {"abstraction": "progress"}))
+    assert not experiment_of(load_config("paper", {"method.common_random_numbers": True}))
+    assert not experiment_of(load_config("paper", {"start": "ab" * 32}))
+    assert not experiment_of(load_config("kuhn-rollout"))
 
 
 def test_a_run_that_is_there_is_not_lost(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_what_it_says_to_type_goes_on_with_the_run(
     few = functools.partial(subjects.Effort, analysed_games=20, attack_games=2)
     monkeypatch.setattr(subjects, "Effort", few)
     shorter = ("games=30", "eval_every=10", "checkpoint_every=10", "method.rollouts=2")
-    monkeypatch.setattr(reproduce, "_QUICK", shorter)
+    monkeypatch.setattr(experiment, "EXPERIMENT", replace(EXPERIMENT, quick=shorter))
     path = tmp_path / "a run"
     given = ("--quick", "--seed", "7", "--workers", "1", "--run", path)
     with monkeypatch.context() as patched:

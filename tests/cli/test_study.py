@@ -72,8 +72,8 @@ def test_without_matplotlib_it_says_so_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "rejoinder_bench.studies.picture", raising=False)
-    monkeypatch.delattr("rejoinder_bench.studies.picture", raising=False)
+    monkeypatch.delitem(sys.modules, "rejoinder_cli.studies.picture", raising=False)
+    monkeypatch.delattr("rejoinder_cli.studies.picture", raising=False)
     told = refused(*SMALL, "--out", tmp_path / "out")
     assert "pip install 'rejoinder[report]'" in told
     assert not (tmp_path / "out").exists()

@@ -28,7 +28,7 @@ from rejoinder.games.contract import HIDDEN
 from rejoinder.games.session import Session
 from rejoinder.kernel import rng
 from rejoinder_gateway.tables import Table, position
-from rejoinder_gateway.telling import told_events
+from rejoinder_gateway.visible import visible_events
 
 OPPONENTS = [DEAL, {"run": "deal"}, LEDUC, {"run": "leduc"}, {"run": "kuhn"}]
 GAMES = 500
@@ -242,7 +242,7 @@ def _read_everything(app: FastAPI, player: Reader, seed: int, open_game: bool = 
         _search(channel, answer, hidden)
     real = table.session, table.told, table.moves, table.row.seed, table.row.position
     table.session = _redealt(table.session, table.row.seat, seed)
-    table.told = told_events(table.session, table.row.seat, 0)
+    table.told = visible_events(table.session, table.row.seat, 0)
     # What the agent thought when it moved must not be told either; in an open game only there.
     table.moves = [move if move.decision is None else _canary(move) for move in table.moves]
     table.row.seed, table.row.position = table.row.seed ^ (1 + seed), position(table.session)

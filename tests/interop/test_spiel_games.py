@@ -13,7 +13,7 @@ from rejoinder.games import GAMES, queries
 from rejoinder.games.base import Game, Rules
 from rejoinder.measure.exploit import policy_exploitability
 from rejoinder.methods.exact.tree import build_tree
-from rejoinder.methods.tabular.policy import AVERAGE, policy_dtype
+from rejoinder.methods.policies import AVERAGE, policy_dtype
 from rejoinder.methods.tabular.table import Table, new_table, table_of
 from rejoinder.run.config import make_config
 from rejoinder_learner.state import Learner

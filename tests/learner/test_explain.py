@@ -10,7 +10,7 @@ import pytest
 from runtime import by_table
 from tampering import change_ledger, flip, forge_delta, forge_ledger, unordered_run
 
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.run.config import RunConfig, load_config, make_config
 from rejoinder.run.ledger import RECORD
 from rejoinder.run.rundir import RunDir

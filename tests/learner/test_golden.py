@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rejoinder.interop import paper
+from rejoinder.games.deal import paper
 from rejoinder.run.config import load_config
 from rejoinder_learner.state import Learner
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from runtime import Slow, Watch, hands, kuhn, outcome, tiny, train_with
 
-from rejoinder.interop import paper
+from rejoinder.games.deal import paper
 from rejoinder.run.checkpoints import RunError, digest, start_of
 from rejoinder.run.config import ConfigError, RunConfig
 from rejoinder.run.rundir import RunDir

@@ -8,7 +8,7 @@ import numpy as np
 
 from rejoinder.games import GAMES
 from rejoinder.measure.agents import Agent, trained_agent
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST, policy_dtype
+from rejoinder.methods.policies import AVERAGE, LATEST, policy_dtype
 from rejoinder.methods.tabular.table import Table, table_of
 
 KUHN = GAMES["kuhn"]

@@ -14,7 +14,7 @@ from rejoinder.games.base import Game
 from rejoinder.games.contract import CONCRETE, OVER
 from rejoinder.kernel.rng import CHOICES, DEALS, stream
 from rejoinder.measure.agents import Agent, baseline_agent, opponents, random_agent, trained_agent
-from rejoinder.methods.tabular.policy import AVERAGE, policy_dtype
+from rejoinder.methods.policies import AVERAGE, policy_dtype
 from rejoinder.methods.tabular.table import new_table, table_of
 
 LEDUC, DEAL = GAMES["leduc"], GAMES["deal"]

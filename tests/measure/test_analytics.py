@@ -22,8 +22,9 @@ from rejoinder.measure.analytics import (
 from rejoinder.measure.exploit import policy_exploitability
 from rejoinder.measure.phases import Watched
 from rejoinder.methods.exact.tree import build_tree
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
-from rejoinder.methods.tabular.rollout import max_expected_regret, policy_rows, row_dtype
+from rejoinder.methods.learned import max_expected_regret
+from rejoinder.methods.policies import AVERAGE, LATEST
+from rejoinder.methods.tabular.rollout import policy_rows, row_dtype
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import RunConfig, load_config, make_config
 from rejoinder_learner.state import Learner

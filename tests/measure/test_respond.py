@@ -21,7 +21,7 @@ from rejoinder.measure.respond import (
 )
 from rejoinder.measure.search import ANYWHERE, searching
 from rejoinder.methods.exact.tree import build_tree
-from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.table import Table, new_table
 
 DEAL = GAMES["deal"]

@@ -14,7 +14,7 @@ from rejoinder.measure.exploit import exploitability, policy_exploitability
 from rejoinder.measure.solve import solve
 from rejoinder.methods.exact.full import VARIANTS, FullSolver
 from rejoinder.methods.exact.tree import build_tree
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.policies import AVERAGE, LATEST
 
 KUHN, LEDUC, DEAL = GAMES["kuhn"], GAMES["leduc"], GAMES["deal"]
 LEDUC_VALUE = -0.0856064  # of seat 0, published for this game

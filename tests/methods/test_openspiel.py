@@ -14,7 +14,7 @@ from rejoinder.games import GAMES, queries
 from rejoinder.games.contract import CHANCE, CONCRETE, OVER
 from rejoinder.measure.exploit import policy_exploitability
 from rejoinder.methods.exact.full import FullSolver
-from rejoinder.methods.tabular.policy import AVERAGE, policy_dtype
+from rejoinder.methods.policies import AVERAGE, policy_dtype
 from rejoinder.methods.tabular.sampling import SamplingSolver
 from rejoinder.methods.tabular.table import Table, new_table
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoinder.kernel.jit import kernel
-from rejoinder.methods.tabular.patch import Patch, apply_patch, difference, merge
-from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.patch import Patch, difference, merge
+from rejoinder.methods.policies import policy_dtype
+from rejoinder.methods.tabular.patch import apply_patch
 from rejoinder.methods.tabular.rollout import policy_rows, row_dtype
 from rejoinder.methods.tabular.table import EMPTY, Table, find, new_table, table_of
 

@@ -17,12 +17,12 @@ from rejoinder.games.queries import bits
 from rejoinder.kernel.rng import STREAM
 from rejoinder.measure.exploit import policy_exploitability
 from rejoinder.methods.exact.tree import build_tree
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.learned import max_expected_regret
+from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.methods.tabular.rollout import (
     AVERAGING,
     entry_dtype,
     fold,
-    max_expected_regret,
     play_game,
     policy_rows,
     row_dtype,

@@ -12,7 +12,7 @@ from rejoinder.measure.exploit import Exploitability, exploitability, policy_exp
 from rejoinder.measure.solve import solve
 from rejoinder.methods.exact.full import VARIANTS, FullSolver
 from rejoinder.methods.exact.tree import Tree
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.methods.tabular.sampling import ALGORITHMS, SamplingSolver
 
 KUHN, LEDUC, DEAL = GAMES["kuhn"], GAMES["leduc"], GAMES["deal"]

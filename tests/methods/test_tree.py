@@ -18,7 +18,7 @@ from rejoinder.kernel.rng import mix
 from rejoinder.measure.exploit import exploitability, policy_exploitability
 from rejoinder.methods.exact.full import normalised, uniform_strategy
 from rejoinder.methods.exact.tree import Tree, build_tree
-from rejoinder.methods.tabular.policy import AVERAGE, policy_dtype
+from rejoinder.methods.policies import AVERAGE, policy_dtype
 from rejoinder.methods.tabular.table import Table, table_of
 
 KUHN, LEDUC, DEAL = GAMES["kuhn"], GAMES["leduc"], GAMES["deal"]

@@ -1,1 +1,1 @@
-"""The rollout worker: takes leases, plays their games, pushes the deltas. It keeps nothing."""
+"""The worker: takes leases, plays their units, pushes the deltas. It keeps nothing."""

@@ -20,8 +20,8 @@ import numpy as np
 
 from rejoinder.measure.metrics import evaluation_kernel, win_rates
 from rejoinder.methods.base import Delta, Snapshot
+from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.model import TableSnapshot
-from rejoinder.methods.tabular.policy import policy_dtype
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.transport.bus import Bus

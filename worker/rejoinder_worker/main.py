@@ -30,7 +30,7 @@ from rq.worker.base import WorkerStatus
 from rejoinder.measure.warm import warm_up_player
 from rejoinder.run.config import ConfigError, make_config
 from rejoinder.telemetry import NOWHERE, WORKER_JOB, Exposure, exposed
-from rejoinder.transport.bus import Bus, Packed, runs
+from rejoinder.transport.bus import Bus, Packed, lease_message, runs
 from rejoinder.transport.connection import LOST, Backoff, BusError, connect, refuses, shown
 from rejoinder_worker.job import ForeignLease, Player, about, take_lease
 from rejoinder_worker.telemetry import WorkerMetrics
@@ -239,7 +239,7 @@ class LeaseWorker(SimpleWorker):
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         try:
-            take_lease(self._player, job.id, job.args[0])
+            take_lease(self._player, job.id, lease_message(job))
         except StopRequested:
             raise
         except LOST as error:

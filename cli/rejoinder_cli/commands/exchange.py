@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from rejoinder.run.checkpoints import Checkpoint
     from rejoinder.run.config import RunConfig
 
-Format = Literal["paper", "json", "csv", "parquet"]
-
 
 def export(
     run: RunArgument,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")],
     form: Annotated[
-        Format,
+        str | None,
         typer.Option(
             "--format",
+            metavar="paper|json|csv|parquet",
             help="paper: the paper's checkpoint, with all that a learner needs to go on; json, "
-            "csv, parquet: the policy, for analysis.",
+            "csv, parquet: the policy, for analysis. Default: the checkpoint format of the game, "
+            "or json where it has none.",
         ),
-    ] = "paper",
+    ] = None,
     snapshot: Annotated[
         int | None, typer.Option(min=0, help="Games of the checkpoint (default: the newest).")
     ] = None,
@@ -52,6 +52,7 @@ def export(
     checkpoint = opened.result(output.warn) if snapshot is None else opened.checkpoint(snapshot)
     if out.exists() and not overwrite:
         raise ValueError(f"{out} is there already; --overwrite replaces it")
+    form = form or _default_format(opened.config)
     write_atomically(out, _content(opened.config, checkpoint, form))
     what = f"{len(checkpoint.rows):,} infosets after {checkpoint.games:,} games"
     output.say(f"wrote {out}: {what}, as {form}")
@@ -66,13 +67,25 @@ def export(
     )
 
 
-def _content(config: RunConfig, checkpoint: Checkpoint, form: Format) -> Iterator[bytes]:
-    from rejoinder.interop import exports, paper
-    from rejoinder.measure.infosets import Policy
+def _default_format(config: RunConfig) -> str:
+    from rejoinder.run.formats import format_of
 
-    if form == "paper":
-        return iter([paper.write(config, checkpoint.rows)])
-    return exports.write(Policy(config, checkpoint), form)
+    own = format_of(config.load_game())
+    return "json" if own is None else own.NAME
+
+
+def _content(config: RunConfig, checkpoint: Checkpoint, form: str) -> Iterator[bytes]:
+    from rejoinder.interop import exports
+    from rejoinder.measure.infosets import Policy
+    from rejoinder.run.formats import formats
+
+    checkpoints = formats()
+    if form in checkpoints:
+        return iter([checkpoints[form].write(config, checkpoint.rows)])
+    if form not in exports.MEDIA_TYPES:
+        known = ", ".join([*checkpoints, *exports.MEDIA_TYPES])
+        raise ValueError(f"--format: there is no {form!r}; there are {known}")
+    return exports.write(Policy(config, checkpoint), cast(exports.Format, form))
 
 
 def import_(

@@ -71,22 +71,22 @@ class _Table:
     """The person's side of the table: shows what he may see, and asks."""
 
     def __init__(self, output: Output, session: Session, person: int) -> None:
-        from rejoinder_cli.view import teller
+        from rejoinder_cli.view import terminal_view
 
         self.person = person
         self._output = output
         self._session = session
-        self._teller = teller(session, person)
+        self._view = terminal_view(session, person)
         self._told = 0  # events shown so far
         self._tell_events(None)
 
     def ask(self, agent: Agent) -> int | None:
         """The move that the person chooses; None: he leaves."""
         view = self._session.view(self.person)
-        self._output.console.print(self._teller.screen(view))
+        self._output.console.print(self._view.screen(view))
         moves = self._session.legal()
         for number, move in enumerate(moves, 1):
-            told = self._teller.move(view, move.number)
+            told = self._view.move(view, move.number)
             self._output.say(f"  {number}  {told}{_meaning(move.meanings, agent)}")
         while True:
             self._output.console.print("> ", end="")
@@ -99,7 +99,7 @@ class _Table:
             if answer == "p":
                 self._show_policy(agent)
             elif answer == "?":
-                self._output.say(f"{self._teller.rules()}\n{KEYS}")
+                self._output.say(f"{self._view.rules()}\n{KEYS}")
             elif answer.isdecimal() and 1 <= int(answer) <= len(moves):
                 return moves[int(answer) - 1].number
             else:
@@ -120,11 +120,11 @@ class _Table:
         verdict = "You win" if won > 0 else "The agent wins" if won < 0 else "A draw"
         self._output.say(f"\nThe game is over. {verdict} ({won:+g}).")
         own, agents = session.view(self.person), session.view(1 - self.person)
-        self._output.console.print(self._teller.end(own, agents))
+        self._output.console.print(self._view.end(own, agents))
 
     def _tell_events(self, before: Any) -> None:
         events = self._session.seen_by(self.person)
-        for line in self._teller.events(before, events[self._told :]):
+        for line in self._view.events(before, events[self._told :]):
             self._output.say(f"  {line}")
         self._told = len(events)
 

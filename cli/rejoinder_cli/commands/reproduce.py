@@ -20,16 +20,16 @@ from rejoinder_cli.options import Mode, SeedOption, WorkersOption, cores, plan
 from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import open_run
 
-_CONFIG = "paper"
 _MODE: Mode = "ordered"
-# Reporting fields only: a checkpoint at every evaluation, so that matches can be played there.
-_WHOLE = ("checkpoint_every=50", "checkpoints_kept=25")
-_QUICK = ("games=200", "eval_every=20", "checkpoint_every=20", "checkpoints_kept=25")
 _BOUNDS = 5  # checkpoints, evenly spread, at which exploitability is bounded
 _PATIENCE = 60.0
 
 
 def reproduce(
+    game: Annotated[
+        str | None,
+        typer.Argument(metavar="GAME", help="Whose experiment (default: the paper's, of deal)."),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: 200 games, fewer test games.")
     ] = False,
@@ -48,10 +48,13 @@ def reproduce(
     """Run the paper's experiment (Table 1) and report which of its claims come out."""
     with report_extra():
         from rejoinder_cli.report.subject import Effort
+    from rejoinder.measure.experiments import find_experiment
+
     output = Output(as_json)
     path = run or Path("runs") / ("reproduce-quick" if quick else "reproduce")
-    settings = list(_QUICK if quick else _WHOLE)
-    planned = plan(_CONFIG, _MODE, None, None, seed, path, settings)
+    experiment = find_experiment(game)
+    settings = list(experiment.quick if quick else experiment.settings)
+    planned = plan(experiment.config, _MODE, None, None, seed, path, settings)
     directory = prepare(planned, output, resume=resume, overwrite=overwrite)
     with graceful_stop() as should_stop:
         result = train_with_workers(
@@ -68,7 +71,7 @@ def reproduce(
         "quick": quick,
     }
     if not result.finished:
-        output.say(f"stopped; to go on: {_again(path, quick, workers, seed)}")
+        output.say(f"stopped; to go on: {_again(game, path, quick, workers, seed)}")
         output.result(fields)
         raise typer.Exit(130)
     effort = Effort(test_games=500) if quick else Effort(test_games=4_000, bounds=_BOUNDS)
@@ -83,9 +86,9 @@ def reproduce(
     output.result(written.plain() | fields)
 
 
-def _again(path: Path, quick: bool, workers: int | None, seed: int | None) -> str:
+def _again(game: str | None, path: Path, quick: bool, workers: int | None, seed: int | None) -> str:
     """What to type to go on, for a shell: the same run, so with all that made it."""
-    words = ["rejoinder", "reproduce", "--run", str(path)]
+    words = ["rejoinder", "reproduce", *([] if game is None else [game]), "--run", str(path)]
     words += ["--quick"] if quick else []
     words += [] if workers is None else ["--workers", str(workers)]
     words += [] if seed is None else ["--seed", str(seed)]

@@ -86,7 +86,7 @@ def staleness(
 ) -> None:
     """What B and L cost in strength and buy in speed: a table, a file and one picture."""
     picture = _picture()
-    from rejoinder_bench.studies import staleness as study_of
+    from rejoinder_cli.studies import staleness as study_of
 
     output = Output(as_json)
     usual = _QUICK if quick else _USUAL
@@ -122,7 +122,7 @@ def staleness(
 def _picture() -> ModuleType:
     """Asked for first: who lacks it should not wait for minutes to hear so."""
     try:
-        from rejoinder_bench.studies import picture
+        from rejoinder_cli.studies import picture
     except ModuleNotFoundError as error:
         raise ValueError(
             f"the picture needs {error.name}: install it by pip install 'rejoinder[report]'"
@@ -183,7 +183,7 @@ def _speed(speed: dict[str, Any]) -> tuple[str, str]:
 
 def _tell_how(result: dict[str, Any], output: Output) -> None:
     """What the figures are of, and what disturbed them."""
-    from rejoinder_bench.studies.throughput import BUSY
+    from rejoinder_cli.studies.throughput import BUSY
 
     seeds = len(result["seeds"])
     output.say(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from rejoinder.measure.agents import opponents
+from rejoinder.measure.experiments import Experiment, experiment_of
 from rejoinder.measure.forecast import COVERAGE, ForecastError, fan, mer_series
 from rejoinder.measure.match import MatchResult
 from rejoinder.measure.metrics import QUANTILES
@@ -156,16 +157,13 @@ def updates(subjects: Sequence[Subject]) -> Chart | None:
 
 
 def target_policy(subjects: Sequence[Subject]) -> Chart | None:
-    """As the paper has it; of runs of its experiment."""
-    return _policy_chart(
-        "target-policy",
-        "Median probability of each action, as the paper takes it",
-        "For each action the median of the average policy’s probability over the first seat’s "
-        "infosets in which it has any. Where an action is forced it counts, and where it is "
-        "avoided it does not: the next figure says more of what the agent prefers.",
-        subjects,
-        [_by_action(s.target_policy) for s in subjects],
-    )
+    """As the experiment has it that the runs repeat."""
+    found = (experiment_of(subject.config) for subject in subjects)
+    figure = next((experiment.policy for experiment in found if experiment), None)
+    if figure is None:
+        return None
+    medians = [_by_action(subject.experiment_policy) for subject in subjects]
+    return _policy_chart("target-policy", figure.title, figure.caption, subjects, medians)
 
 
 def policy(subjects: Sequence[Subject]) -> Chart | None:
@@ -261,21 +259,18 @@ CHARTS: list[Callable[[Sequence[Subject]], Chart | None]] = [
 ]
 
 
-# The figure's number there.
-IN_THE_PAPER = {"mer": 2, "win-rate": 3, "updates": 4, "target-policy": 5}
-
-
 def charts(subjects: Sequence[Subject]) -> list[Chart]:
     """All that there is anything to show in."""
     drawn = (make(subjects) for make in CHARTS)
     return [chart for chart in drawn if chart is not None]
 
 
-def as_in_the_paper(chart: Chart) -> Chart:
+def as_in_the_paper(chart: Chart, experiment: Experiment) -> Chart:
     """The chart with a word on which figure of the paper it repeats."""
-    if chart.name not in IN_THE_PAPER:
+    if chart.name not in experiment.figures:
         return chart
-    return replace(chart, caption=f"The paper’s Figure {IN_THE_PAPER[chart.name]}. {chart.caption}")
+    number = experiment.figures[chart.name]
+    return replace(chart, caption=f"The paper’s Figure {number}. {chart.caption}")
 
 
 def _chart(chart: Chart) -> Chart | None:

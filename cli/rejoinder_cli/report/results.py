@@ -6,8 +6,8 @@ import html
 from collections.abc import Sequence
 
 from rejoinder.measure.agents import opponents
+from rejoinder.measure.experiments import Judgement
 from rejoinder.measure.match import MatchResult
-from rejoinder_cli.report.claims import Judgement
 from rejoinder_cli.report.markup import table
 from rejoinder_cli.report.subject import ALTERNATING, FIRST, Subject
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rejoinder.measure.agents import opponents
+from rejoinder.measure.experiments import Judgement, experiment_of
 from rejoinder.measure.forecast import (
     COVERAGE,
     FEWEST,
@@ -25,9 +26,7 @@ from rejoinder.measure.forecast import (
     win_rate_series,
 )
 from rejoinder_cli.report import chart
-from rejoinder_cli.report.claims import Judgement, judge_all
 from rejoinder_cli.report.compare import Meeting, Sides, matrix
-from rejoinder_cli.report.experiment import PAPER_GAMES, is_experiment
 from rejoinder_cli.report.figures import as_in_the_paper, charts
 from rejoinder_cli.report.markup import section, table, text, tile
 from rejoinder_cli.report.responses import Bars, response_bars, response_section
@@ -47,13 +46,16 @@ class Report:
 
     def __post_init__(self) -> None:
         self.charts = charts(self.subjects)
+        found = {subject.name: experiment_of(subject.config) for subject in self.subjects}
         self.judgements: dict[str, list[Judgement]] = {
-            subject.name: judge_all(subject)
+            subject.name: experiment.judge(subject)
             for subject in self.subjects
-            if is_experiment(subject.config)
+            if (experiment := found[subject.name]) is not None
         }
-        if self.judgements:
-            self.charts = [as_in_the_paper(chart) for chart in self.charts]
+        # Runs that are compared are of one game, so of one experiment at most.
+        self.experiment = next((e for e in found.values() if e is not None), None)
+        if self.experiment is not None:
+            self.charts = [as_in_the_paper(chart, self.experiment) for chart in self.charts]
         self.bars: dict[str, Bars] = {}
         for place, subject in enumerate(self.subjects):
             if bars := response_bars(subject, None if self.alone else place):
@@ -103,7 +105,8 @@ def summary(report: Report) -> str | None:
 
 def claims(report: Report) -> str | None:
     """The paper against ours."""
-    if not report.judgements:
+    experiment = report.experiment
+    if experiment is None:
         return None
     names = list(report.judgements)
     several = len(report.subjects) > 1
@@ -121,12 +124,12 @@ def claims(report: Report) -> str | None:
     told = ", ".join(
         f"{name}: {count}" if several else count for name, count in zip(names, counts, strict=True)
     )
-    short = [s.name for s in report.subjects if s.name in names and s.games < PAPER_GAMES]
-    lead = f"{told} claims of W. Wolf, Monopoly Deal (2025), section 7, are reproduced."
+    short = [s.name for s in report.subjects if s.name in names and s.games < experiment.games]
+    lead = f"{told} claims of {experiment.source}, are reproduced."
     if short:
         lead += (
-            f" The paper trains for {PAPER_GAMES:,} games and {', '.join(short)} for fewer, so "
-            "those verdicts are not final."
+            f" The paper trains for {experiment.games:,} games and {', '.join(short)} for fewer, "
+            "so those verdicts are not final."
         )
     return section(
         "The paper against ours", f"<p>{html.escape(lead)}</p>{table(heads, rows, kind='claims')}"

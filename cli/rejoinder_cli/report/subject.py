@@ -26,14 +26,14 @@ from rejoinder.measure.analytics import (
     analyse,
     steps,
 )
+from rejoinder.measure.experiments import experiment_of
 from rejoinder.measure.match import MatchResult, Starts, play_match
-from rejoinder.measure.metrics import evaluation_seed, target_policy
+from rejoinder.measure.metrics import evaluation_seed
 from rejoinder.measure.respond import dear, thinking_bound
 from rejoinder.methods.tabular.table import Table, table_of
 from rejoinder.run.checkpoints import DamagedError
 from rejoinder.run.config import RunConfig
 from rejoinder_cli.output import Output
-from rejoinder_cli.report.experiment import is_experiment
 from rejoinder_cli.report.work import Tell, Work
 from rejoinder_cli.runs import OpenRun
 
@@ -91,8 +91,8 @@ class Subject:
     scores: list[Score] = field(default_factory=list)
     exploited: list[Exploited] = field(default_factory=list)
     analysis: Analysis | None = None  # None: its game has no response phases
-    # By games; only of runs of the paper's experiment, whose Figure 5 it is.
-    target_policy: dict[int, dict[str, float]] = field(default_factory=dict)
+    # By games, as a figure of the experiment has it; only of runs that repeat one.
+    experiment_policy: dict[int, dict[str, float]] = field(default_factory=dict)
 
     @property
     def config(self) -> RunConfig:
@@ -101,6 +101,15 @@ class Subject:
     @property
     def games(self) -> int:
         return self.opened.checkpoint.games
+
+    @property
+    def keys(self) -> Any:
+        """Of the infosets it has learned."""
+        return self.opened.checkpoint.rows["key"]
+
+    @property
+    def workers(self) -> int:
+        return len(self.opened.run.workers()["first_game"])
 
     @property
     def staked(self) -> bool:
@@ -160,15 +169,16 @@ def _names(opened: Sequence[OpenRun]) -> list[str]:
 def _agents(subject: Subject, output: Output) -> dict[int, Agent]:
     """The agent of every checkpoint that is whole, by games; notes what is read off tables."""
     run, found = subject.opened.run, {}
-    abstraction = run.config.load_abstraction()
+    abstraction, experiment = run.config.load_abstraction(), experiment_of(run.config)
     for games in run.checkpoint_games():
         try:
             checkpoint = run.checkpoint(games)
         except DamagedError as error:
             output.warn(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
         else:
-            if is_experiment(run.config):
-                subject.target_policy[games] = target_policy(run.learned(checkpoint), abstraction)
+            if experiment is not None:
+                learned = run.learned(checkpoint)
+                subject.experiment_policy[games] = experiment.policy.read(learned, abstraction)
             policy = table_of(run.policy_rows(checkpoint))
             found[games] = trained_agent(subject.name, abstraction, policy, argmax=False)
     return found

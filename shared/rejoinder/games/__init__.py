@@ -1,11 +1,25 @@
-"""The games that are there. `find_game` knows them by name: `kuhn`, `leduc`, `deal-medium`, …"""
+"""The games that are there. `find_game` knows them by name: `kuhn`, `leduc`, `deal-medium`, …
+
+Every package in this folder is a game and has a `GAME`; modules are what games have in common. So
+adding a game is adding its package.
+"""
 
 from __future__ import annotations
 
-from rejoinder.games import deal, kuhn, leduc
+import importlib
+import pkgutil
+
 from rejoinder.games.base import Abstraction, Clamps, Game, JsonDict, Rules, States
 
-GAMES: dict[str, Game] = {game.name: game for game in (deal.GAME, kuhn.GAME, leduc.GAME)}
+
+def _discover() -> dict[str, Game]:
+    packages = sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
+    games = [importlib.import_module(f"{__name__}.{package}").GAME for package in packages]
+    return {game.name: game for game in games}
+
+
+GAMES: dict[str, Game] = _discover()
+(DEFAULT_GAME,) = (name for name, game in GAMES.items() if game.is_default)
 
 
 def game_names() -> list[str]:
@@ -29,6 +43,7 @@ def find_game(name: str) -> tuple[Game, str]:
 
 
 __all__ = [
+    "DEFAULT_GAME",
     "GAMES",
     "Abstraction",
     "Clamps",

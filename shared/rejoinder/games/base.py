@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from rejoinder.games.contract import CONCRETE
+from rejoinder.games.numbers import Pieces
 
 States: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # a one-element array of a game's state dtype
 JsonDict: TypeAlias = dict[str, Any]
@@ -80,6 +81,14 @@ class Game:
     later: tuple[str, ...] = ()  # state fields that older saved games lack, and are 0 there
     remembered: tuple[str, ...] = ()  # state fields that no rule of play depends on
     responses: Responses | None = None  # None: the game has no response phases
+    is_default: bool = False  # the game of a config that names none
+    observation: Callable[[Any, Any], Pieces] | None = None  # rules, view → as numbers
+    max_utility: float | None = None  # that a player can win at most
+    max_chance_events: Callable[[Any], int] | None = None  # rules → random events in a game at most
+    # Modules of its package that not everybody needs, by path; `load_part` imports them.
+    terminal: str | None = None  # its own view in a terminal, see `rejoinder_cli.view`
+    experiment: str | None = None  # a published experiment, see `rejoinder.measure.experiments`
+    checkpoint_format: str | None = None  # a file format of others, see `rejoinder.run.formats`
 
     def abstraction(self, name: str) -> Abstraction:
         for candidate in self.abstractions:

@@ -184,8 +184,8 @@ _STUBS: dict[str, Callable[..., Any] | None] = {
 
 def kernel_identity(dtype: np.dtype[Any], functions: Iterable[Callable[..., Any]]) -> str:
     """The version of kernels for a game: a hash of the sources that are compiled for them."""
-    record = numba.from_dtype(dtype)
-    return identity(functions, _resolver([record]), more=f"{dtype.descr} {dtype.itemsize}")
+    states = numba.from_dtype(dtype)[::1]
+    return identity(functions, _resolver([states]), more=f"{dtype.descr} {dtype.itemsize}")
 
 
 def _resolver(arguments: Iterable[Any]) -> Resolve:

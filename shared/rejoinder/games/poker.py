@@ -5,6 +5,7 @@ Their states have `card`, the private cards by order of play, and `first`, the s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from rejoinder.games import queries
 from rejoinder.games.base import States
 from rejoinder.games.contract import CHANCE, HIDDEN, OVER
+from rejoinder.games.numbers import Pieces, one_hot
 from rejoinder.kernel.jit import rule
 
 NO_CARD = -1
@@ -114,3 +116,28 @@ class PokerView(BaseModel):
             opponent_card=opponent_card if over else None,
             chips_won=float(won[player]) if over else None,
         )
+
+
+def observation(
+    moves: tuple[str, ...], cards: tuple[str, ...], max_decisions: int
+) -> Callable[[Any, PokerView], Pieces]:
+    """How a view is observed in a game with these moves and cards."""
+
+    def card(name: str | None) -> list[float]:
+        return one_hot(None if name is None else cards.index(name), len(cards))
+
+    def observe(_: Any, view: PokerView) -> Pieces:
+        played: list[int | None] = [moves.index(name) for name in view.moves]
+        played += [None] * (max_decisions - len(played))
+        return {
+            "seat": one_hot(view.player, 2),
+            "to_move": [view.to_move == view.player],
+            "first": [view.first_player == view.player],
+            "card": card(view.card),
+            "public_card": card(view.public_card),
+            "opponent_card": card(view.opponent_card),
+            "moves": [number for move in played for number in one_hot(move, len(moves))],
+            "over": [view.over],
+        }
+
+    return observe

@@ -1,6 +1,7 @@
 """The games for OpenSpiel: `pyspiel.load_game("rejoinder_deal(rules=micro)")`.
 
-Importing this module registers one Python game for each of ours, with the parameters `rules` (the
+Importing this module registers one Python game for each of ours that declares its observation and
+its largest utility and number of chance events, with the parameters `rules` (the
 name of a configuration, or a JSON table as in a run config) and `first_player` (a seat; −1: chance
 decides, where the game has no fixed one).
 
@@ -11,8 +12,8 @@ order, so players have perfect recall; an observation is what he sees now (see `
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -27,20 +28,6 @@ CHANCE_DECIDES = -1  # for first_player
 
 _MOST_OUTCOMES = 64
 _BEGINS = -2  # the actor of the event that tells who begins
-
-
-class _Facts(NamedTuple):
-    """What OpenSpiel wants to know of a game beforehand."""
-
-    stake: float  # what one can win at most
-    chance_events: Callable[[Any], int]  # rules → random events in one game at most
-
-
-_FACTS = {
-    "deal": _Facts(1.0, lambda rules: int(rules.cards)),
-    "kuhn": _Facts(2.0, lambda _: 2),
-    "leduc": _Facts(13.0, lambda _: 3),
-}
 
 
 class Setting:
@@ -60,7 +47,8 @@ class Setting:
     @property
     def events(self) -> int:
         """That one may see at most: who begins, the cards, the moves."""
-        cards = _FACTS[self.game.name].chance_events(self.rules)
+        assert self.game.max_chance_events is not None  # else it is not registered
+        cards = self.game.max_chance_events(self.rules)
         return 1 + cards + self.game.max_decisions(self.rules)
 
     @property
@@ -92,13 +80,13 @@ class SpielGame(pyspiel.Game):  # type: ignore[misc, unused-ignore]
             raise ValueError(f"first_player: {first} is neither a seat nor {CHANCE_DECIDES}")
         if game.starts == 1:
             first = max(first, 0)
-        facts = _FACTS[game.name]
+        assert game.max_utility is not None  # else it is not registered
         info = pyspiel.GameInfo(
             num_distinct_actions=len(game.moves),
             max_chance_outcomes=max(len(game.outcomes), game.starts),
             num_players=game.players,
-            min_utility=-facts.stake,
-            max_utility=facts.stake,
+            min_utility=-game.max_utility,
+            max_utility=game.max_utility,
             utility_sum=0.0,
             max_game_length=game.max_decisions(rules),
         )
@@ -275,5 +263,6 @@ def _register(game: Game) -> None:
     pyspiel.register_game(game_type, type(f"{game.name.title()}Game", (SpielGame,), named))
 
 
-for _name in _FACTS:
-    _register(GAMES[_name])
+for _game in GAMES.values():
+    if None not in (_game.observation, _game.max_utility, _game.max_chance_events):
+        _register(_game)

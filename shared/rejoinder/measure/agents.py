@@ -15,7 +15,8 @@ from rejoinder.games.base import Abstraction, Game, States
 from rejoinder.games.contract import baseline, legal_actions, resolve
 from rejoinder.kernel.jit import kernel, lowest_bit, rule
 from rejoinder.kernel.rng import uniform
-from rejoinder.methods.tabular.policy import AVERAGE, Book, draw, policy_dtype, read_book
+from rejoinder.methods.policies import AVERAGE, policy_dtype
+from rejoinder.methods.tabular.policy import Book, draw, read_book
 from rejoinder.methods.tabular.table import Table, new_table
 
 # How an agent chooses.

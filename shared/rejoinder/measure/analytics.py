@@ -30,8 +30,8 @@ from rejoinder.measure.phases import (
 from rejoinder.measure.respond import dear, thinking_bound
 from rejoinder.measure.search import ANYWHERE
 from rejoinder.methods.exact.tree import build_tree
-from rejoinder.methods.tabular.policy import AVERAGE
-from rejoinder.methods.tabular.rollout import largest_mean_regrets
+from rejoinder.methods.learned import largest_mean_regrets
+from rejoinder.methods.policies import AVERAGE
 
 Role = Literal["initiator", "responder"]
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from rejoinder.games import queries
 from rejoinder.games.base import Abstraction, States
 from rejoinder.methods.base import Rows
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.run.checkpoints import Checkpoint, digest
 from rejoinder.run.config import Learning
 

@@ -20,12 +20,11 @@ from rejoinder.measure.agents import opponents, trained_agent
 from rejoinder.measure.exploit import policy_exploitability
 from rejoinder.measure.match import MATCH_KERNELS, MatchResult, play_match
 from rejoinder.methods.exact.tree import Tree, build_tree
-from rejoinder.methods.tabular.policy import AVERAGE
-from rejoinder.methods.tabular.rollout import largest_mean_regrets, max_expected_regret
+from rejoinder.methods.learned import largest_mean_regrets, max_expected_regret
+from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.table import Table, table_of
 from rejoinder.run.config import RunConfig
 
-TARGET_PLAYER = 0  # the seat that the paper reports on
 QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
 
 
@@ -69,18 +68,6 @@ def _median_policy(rows: Any, actions: tuple[str, ...]) -> dict[str, float]:
         if available.any():
             medians[name] = float(np.median(rows["policy"][available, AVERAGE, a]))
     return medians
-
-
-def target_policy(rows: Any, abstraction: Abstraction) -> dict[str, float]:
-    """The paper's Figure 5: by action, the median over the target player's infosets in which it has
-    nonzero probability; actions that have none anywhere are left out."""
-    seats = np.array([abstraction.describe(int(key))["player"] for key in rows["key"]], int)
-    average = rows["policy"][seats == TARGET_PLAYER, AVERAGE]
-    return {
-        name: float(np.median(average[average[:, a] > 0, a]))
-        for a, name in enumerate(abstraction.actions)
-        if (average[:, a] > 0).any()
-    }
 
 
 def win_rates(config: RunConfig, games: int, policy: Table) -> dict[str, dict[str, Any]]:

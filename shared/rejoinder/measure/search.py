@@ -43,7 +43,8 @@ from rejoinder.games.contract import (
 from rejoinder.kernel.jit import copy_record, kernel, lowest_bit, popcount, rule
 from rejoinder.kernel.rng import CHOICES, REDEALS, STREAM, mix, next_u64, open_stream, stream
 from rejoinder.measure.agents import SAMPLE, Agent, choose, fill
-from rejoinder.methods.tabular.policy import AVERAGE, sample_book
+from rejoinder.methods.policies import AVERAGE
+from rejoinder.methods.tabular.policy import sample_book
 
 SAMPLES = 2_000  # a move, where nobody says otherwise: some milliseconds
 ANYWHERE = 2**64 - 1  # as the mask of moves where an agent thinks

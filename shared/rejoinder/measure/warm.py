@@ -6,7 +6,7 @@ from rejoinder.games.base import Game
 from rejoinder.games.contract import CONCRETE
 from rejoinder.measure.agents import Agent, trained_agent
 from rejoinder.measure.metrics import win_rates
-from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.table import new_table
 from rejoinder.run.config import RunConfig
 

@@ -10,7 +10,7 @@ Everything that travels or is kept is an array of rows of one dtype:
     state rows      what the learner knows; rows keep their place for ever, new ones come last
     snapshot rows   what an actor reads, one for each state row, so that a snapshot is sent as a
                     patch: row numbers and what to write there
-    policy rows     what is played in matches and by the gateway (see `tabular.policy`)
+    policy rows     what is played in matches and by the gateway (see `policies`)
 
 A *unit* is what is leased, folded and recorded: a game, or a block of `block` iterations that are
 played with one snapshot and merged before they travel. A delta is a pure function of (task,
@@ -27,7 +27,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from rejoinder.games.base import Abstraction, Game, Rules
-from rejoinder.methods.tabular.patch import Patch
+from rejoinder.methods.patch import Patch
 
 Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # of one structured dtype
 Delta: TypeAlias = Rows  # of one unit
@@ -131,7 +131,8 @@ class Method:
     snapshot: Callable[[Task], Snapshot]  # an empty one
     snapshot_rows: Callable[[Task, Rows], Rows]  # of state rows
     policy_rows: Callable[[Task, Rows], Rows]  # of state rows
-    learned: Callable[[Task, Rows], Rows]  # state rows as readers take them, see `tabular.learned`
+    learned: Callable[[Task, Rows], Rows]  # state rows as readers take them, see `methods.learned`
     work: Callable[[Task, Rows, Sequence[int]], Work]  # in units with so many entries each
     decisions: Callable[[Rows], Rows]  # delta rows as readers take them: key, reach, regret
     quick: Callable[[Any], Any] = lambda settings: settings  # settings that compile the same code
+    is_default: bool = False  # the method of a config that names none

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rejoinder.files import sync_directory, write_durably
 from rejoinder.methods.base import Rows
-from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.policies import policy_dtype
 from rejoinder.run.config import Learning, canonical_json
 from rejoinder.run.ledger import genesis
 

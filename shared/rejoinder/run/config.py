@@ -31,10 +31,10 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
 
-from rejoinder.games import GAMES
+from rejoinder.games import DEFAULT_GAME, GAMES
 from rejoinder.games.base import Abstraction, Game, Rules
 from rejoinder.games.contract import kernel_identity
-from rejoinder.methods import METHODS, find_method
+from rejoinder.methods import DEFAULT_METHOD, METHODS, find_method
 from rejoinder.methods.base import Actor, Method, Rows, Settings, Task
 
 DEFAULT = "default"  # for rules and abstraction: the game's own first choice
@@ -54,7 +54,7 @@ class Learning(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    game: str = "deal"
+    game: str = DEFAULT_GAME
     """Which game, by name."""
     rules: SerializeAsAny[Rules] = Field(DEFAULT, validate_default=True)
     """The name of one of the game's configurations, or a table of the game's own rules; `base`
@@ -223,7 +223,7 @@ def _fields_of(fields: Mapping[str, Any]) -> list[str]:
     """The names that a config may have, those in tables too."""
     given = fields.get("method", {})
     name = given.get("name") if isinstance(given, Mapping) else given
-    method = METHODS.get(str(name), next(iter(METHODS.values())))
+    method = METHODS.get(str(name), METHODS[DEFAULT_METHOD])
     inner = [f"method.{name}" for name in method.settings.model_fields]
     return [*RunConfig.model_fields, *inner]
 
@@ -318,7 +318,7 @@ def _method(given: Any) -> Settings:
         given = {"name": given}
     if not isinstance(given, Mapping):
         raise ValueError(f"must be a table of settings or a name, not {given!r}")
-    method = find_method(given.get("name", next(iter(METHODS))))
+    method = find_method(given.get("name", DEFAULT_METHOD))
     try:
         return method.settings.model_validate(dict(given))
     except ValidationError as error:

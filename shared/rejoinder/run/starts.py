@@ -1,4 +1,5 @@
-"""What a run may start from instead of nothing: where another run is now, or a paper's file.
+"""What a run may start from instead of nothing: where another run is now, or a file of another
+program.
 
 Invariant: the rows that a run starts from are in its directory, and their SHA-256 is a field of its
 config (`start`); so its state after n games stays a function of the config and n.
@@ -10,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rejoinder.interop import paper
 from rejoinder.methods.base import Rows
+from rejoinder.run import formats
 from rejoinder.run.checkpoints import start_of
 from rejoinder.run.config import ConfigError, RunConfig, describe_difference
 from rejoinder.run.rundir import RunDir, is_run
@@ -31,9 +32,9 @@ def read_start(path: Path, report: Callable[[str], None] = lambda _: None) -> St
         run = RunDir.open(path)
         return Start(str(path), run.config, run.result(report).rows)
     try:
-        return Start(str(path), *paper.read(path.read_bytes()))
-    except paper.PaperError as error:
-        raise paper.PaperError(f"{path}: {error}") from None
+        return Start(str(path), *formats.read(path.read_bytes()))
+    except formats.FormatError as error:
+        raise formats.FormatError(f"{path}: {error}") from None
 
 
 def begin(

@@ -45,7 +45,7 @@ PREFIX = "rejoinder"
 KEPT = 7 * 24 * 3600  # seconds that an unused key stays
 LEARNER_TTL = 3  # seconds after which a learner that stopped beating is taken for dead
 WORKER_TTL = 6  # the same for a worker
-TAKE_LEASE = "rejoinder_worker.job.take_lease"  # what RQ calls a lease's function
+_LEASE = "lease"  # RQ's jobs name a function; this is none, workers read `lease_message`
 
 _GROUP, _CONSUMER, _FIELD = "learner", "learner", b"m"
 _FLUSH_BYTES = 8 * 2**20  # of a pipeline that writes a big snapshot
@@ -274,7 +274,7 @@ class Bus:
                     "created_at": moment,
                     "enqueued_at": moment,
                     "description": order.label,
-                    "data": Packed.dumps((TAKE_LEASE, None, (order.message,), {})),
+                    "data": Packed.dumps((_LEASE, None, (order.message,), {})),
                 }
                 pipeline.hset(Job.key_for(order.job), mapping=fields)
                 pipeline.expire(Job.key_for(order.job), KEPT)
@@ -386,10 +386,16 @@ def _send(pipeline: Client) -> None:
         raise
 
 
+def lease_message(job: Job) -> bytes:
+    """What a lease says, as `Codec` reads it."""
+    message: bytes = job.args[0]
+    return message
+
+
 def _fields_of_a_lease(queue: Queue) -> dict[str, Any]:
     """What RQ keeps of every lease alike. It makes a job in a tenth of a millisecond, so once."""
     job = Job.create(
-        TAKE_LEASE,
+        _LEASE,
         timeout=-1,  # the learner minds the time: a compiled game cannot be interrupted
         result_ttl=0,
         failure_ttl=60,

@@ -26,8 +26,8 @@ import msgpack
 import numpy as np
 
 from rejoinder.methods.base import Delta
-from rejoinder.methods.tabular.patch import Patch
-from rejoinder.methods.tabular.policy import check_policies, policy_dtype
+from rejoinder.methods.patch import Patch
+from rejoinder.methods.policies import check_policies, policy_dtype
 from rejoinder.run.config import MAX_GAMES, Learning
 from rejoinder.run.ledger import SnapshotId
 

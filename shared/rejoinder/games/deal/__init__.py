@@ -16,6 +16,7 @@ from rejoinder.games.deal.cards import (
     RESPONSES,
 )
 from rejoinder.games.deal.check import check
+from rejoinder.games.deal.observation import observation
 from rejoinder.games.deal.rules import CONFIGURATIONS, DealRules, max_decisions, template
 from rejoinder.games.deal.view import DealView, view
 
@@ -92,6 +93,13 @@ GAME = Game(
     later=("response", "cannot_refuse"),
     remembered=("cannot_refuse",),
     responses=phases.RESPONSES,
+    is_default=True,
+    observation=observation,
+    max_utility=1.0,
+    max_chance_events=lambda rules: int(rules.cards),
+    terminal="rejoinder.games.deal.terminal",
+    experiment="rejoinder.games.deal.experiment",
+    checkpoint_format="rejoinder.games.deal.paper",
 )
 
 __all__ = ["GAME", "DealRules", "DealView"]

@@ -21,7 +21,7 @@ import numpy as np
 
 from rejoinder.kernel.jit import kernel, rule
 from rejoinder.methods.exact.tree import Form, Tree
-from rejoinder.methods.tabular.policy import policy_dtype
+from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.table import Table, table_of
 
 VARIANTS = {

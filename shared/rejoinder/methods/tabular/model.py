@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.methods.tabular.patch import Patch, apply_patch
+from rejoinder.methods.patch import Patch
+from rejoinder.methods.tabular.patch import apply_patch
 from rejoinder.methods.tabular.table import Table, new_table, table_of, with_room
 
 _FIRST_ROWS = 256  # room in a new table; it grows by itself

@@ -13,10 +13,8 @@ import numpy as np
 from rejoinder.games.contract import infoset_key, random_action
 from rejoinder.kernel.jit import hot, lowest_bit, popcount, rule
 from rejoinder.kernel.rng import uniform
+from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.table import EMPTY, find
-
-# Columns of a policy row.
-LATEST, AVERAGE = 0, 1
 
 
 class Book(NamedTuple):
@@ -26,21 +24,6 @@ class Book(NamedTuple):
     abstraction: Any
     fallback: Any  # the same dtype, so the same actions
     fallback_abstraction: Any
-
-
-def policy_dtype(num_actions: int) -> np.dtype[Any]:
-    """An infoset as a player needs it."""
-    return np.dtype([("key", "<u8"), ("policy", "<f8", (2, num_actions))], align=True)
-
-
-def check_policies(rows: Any) -> str | None:
-    """Why these cannot be rows of policies, if they cannot."""
-    policy = rows["policy"]
-    if not ((policy >= 0) & (policy <= 1)).all():  # NaN fails too
-        return "probabilities must lie between 0 and 1"
-    if not (np.abs(policy.sum(axis=2) - 1) < 1e-6).all():
-        return "probabilities must sum to 1"
-    return None
 
 
 @hot

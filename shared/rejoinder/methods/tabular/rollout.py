@@ -34,14 +34,8 @@ from rejoinder.games.contract import (
 )
 from rejoinder.kernel.jit import copy_record, hot, kernel, lowest_bit, popcount, rule
 from rejoinder.kernel.rng import CHOICES, DEALS, TRAINING, next_u64, open_stream, uniform
-from rejoinder.methods.tabular.policy import (
-    AVERAGE,
-    LATEST,
-    Book,
-    policy_dtype,
-    read_book,
-    sample_book,
-)
+from rejoinder.methods.policies import AVERAGE, LATEST, policy_dtype
+from rejoinder.methods.tabular.policy import Book, read_book, sample_book
 from rejoinder.methods.tabular.regret import match_clamped
 from rejoinder.methods.tabular.table import find_or_add
 
@@ -329,16 +323,3 @@ def first_flaw(entries: Any, actions: Any) -> Any:
             if regret != 0.0 and not (entry.legal >> np.uint64(a)) & np.uint64(1):
                 return e
     return -1
-
-
-def max_expected_regret(rows: Any) -> float:
-    """MER: the reach-weighted mean over infosets of the largest mean regret (section 2)."""
-    reach = rows["reach"].sum()
-    return float((largest_mean_regrets(rows) * rows["reach"]).sum() / reach) if reach > 0 else 0.0
-
-
-def largest_mean_regrets(rows: Any) -> Any:
-    """Of each infoset: the mean regret of the action that one should have played more."""
-    legal = (rows["legal"][:, None] >> np.arange(rows["regret"].shape[1], dtype=np.uint64)) & 1
-    count = np.where(rows["count"] > 0, rows["count"], 1.0)
-    return np.where(legal == 1, rows["regret"] / count, -np.inf).max(axis=1, initial=-np.inf)

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
+from rejoinder.methods.policies import check_policies, policy_dtype
 from rejoinder.methods.tabular.model import TableModel, TableSnapshot
-from rejoinder.methods.tabular.policy import check_policies, policy_dtype
 from rejoinder.methods.tabular.rollout import (
     AVERAGING,
     entry_dtype,
@@ -148,4 +148,5 @@ ROLLOUT = Method(
     work=_work,
     decisions=lambda delta: delta,
     quick=lambda settings: settings.model_copy(update={"rollouts": 1}),
+    is_default=True,
 )

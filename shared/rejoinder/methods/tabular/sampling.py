@@ -32,7 +32,7 @@ from rejoinder.games.contract import (
 )
 from rejoinder.kernel.jit import copy_record, kernel, lowest_bit, popcount, rule
 from rejoinder.kernel.rng import TRAINING, stream, uniform
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST, policy_dtype
+from rejoinder.methods.policies import AVERAGE, LATEST, policy_dtype
 from rejoinder.methods.tabular.regret import NEGLIGIBLE, match_regrets
 from rejoinder.methods.tabular.table import Table, find_or_add, new_table, table_of
 

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
+from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular import walks
 from rejoinder.methods.tabular.model import TableModel, TableSnapshot
-from rejoinder.methods.tabular.policy import policy_dtype
 from rejoinder.methods.tabular.table import EMPTY, new_table
 from rejoinder.methods.tabular.weighting import (
     DISCOUNTED,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rejoinder.kernel.jit import kernel, lowest_bit, rule
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
+from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.methods.tabular.regret import match_regrets
 from rejoinder.methods.tabular.table import find_or_add, without_gaps
 

@@ -1,93 +1,42 @@
-"""The claims of the paper (Wolf, 2025, section 7), each with what a run says to it.
+"""The paper's experiment (Wolf, 2025, Table 1) and its claims (section 7).
 
-A claim is data: the paper's words and number, how the same thing is read off a run, and between
-which bounds it counts as reproduced, with the reason for those bounds. Bounds come from how exactly
-the paper states its number, never from ours.
+The bounds of claims come from how exactly the paper states its number, never from ours.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from rejoinder.games.deal import GAME as DEAL
-from rejoinder_cli.report.subject import ALTERNATING, FIRST, Subject
+import numpy as np
 
-Verdict = Literal["reproduced", "not reproduced", "not measured"]
+from rejoinder.games.base import Abstraction
+from rejoinder.games.deal import GAME
+from rejoinder.measure.experiments import Claim, Evidence, Experiment, PolicyFigure, Reading
+from rejoinder.measure.match import Starts
+from rejoinder.methods.policies import AVERAGE
 
-
-@dataclass(frozen=True)
-class Reading:
-    """What a run says: the number that counts, and how it is told."""
-
-    value: float
-    text: str
+TARGET_PLAYER = 0  # the seat that the paper reports on
+_FIRST: Starts = "agent"
+_ALTERNATING: Starts = "alternate"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """One claim; `least` and `most` bound what counts as reproduced, `why` is their reason."""
-
-    where: str
-    text: str
-    paper: str
-    read: Callable[[Subject], Reading | None]
-    least: float
-    most: float
-    why: str
-    form: str = ".0%"  # how the bounds are written
-
-    @property
-    def counts(self) -> str:
-        """Its bounds, for people."""
-        if math.isinf(self.most):
-            return "counts if above zero"
-        return f"counts from {self.least:{self.form}} to {self.most:{self.form}}"
-
-    def judge(self, subject: Subject) -> Judgement:
-        reading = self.read(subject)
-        if reading is None or math.isnan(reading.value):
-            return Judgement(self, None, "not measured")
-        held = self.least <= reading.value <= self.most
-        return Judgement(self, reading, "reproduced" if held else "not reproduced")
+def target_policy(rows: Any, abstraction: Abstraction) -> dict[str, float]:
+    """The paper's Figure 5: by action, the median over the target player's infosets in which it has
+    nonzero probability; actions that have none anywhere are left out."""
+    seats = np.array([abstraction.describe(int(key))["player"] for key in rows["key"]], int)
+    average = rows["policy"][seats == TARGET_PLAYER, AVERAGE]
+    return {
+        name: float(np.median(average[average[:, a] > 0, a]))
+        for a, name in enumerate(abstraction.actions)
+        if (average[:, a] > 0).any()
+    }
 
 
-@dataclass(frozen=True)
-class Judgement:
-    claim: Claim
-    reading: Reading | None
-    verdict: Verdict
-
-    @property
-    def direction(self) -> str:
-        """Where ours is if it is not the paper's."""
-        if self.reading is None or self.verdict != "not reproduced":
-            return ""
-        if math.isinf(self.claim.most):
-            return ""  # a preference is there or not
-        return "ours is higher" if self.reading.value > self.claim.most else "ours is lower"
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        reading = self.reading
-        return {
-            "claim": self.claim.text,
-            "paper": self.claim.paper,
-            "value": reading.value if reading else None,
-            "ours": reading.text if reading else None,
-            "verdict": self.verdict,
-        }
-
-
-def judge_all(subject: Subject) -> list[Judgement]:
-    return [claim.judge(subject) for claim in CLAIMS]
-
-
-def _win_rate(opponent: str) -> Callable[[Subject], Reading | None]:
-    def read(subject: Subject) -> Reading | None:
-        first, either = (subject.final(opponent, starts) for starts in (FIRST, ALTERNATING))
+def _win_rate(opponent: str) -> Callable[[Evidence], Reading | None]:
+    def read(subject: Evidence) -> Reading | None:
+        first, either = (subject.final(opponent, starts) for starts in (_FIRST, _ALTERNATING))
         if first is None or either is None:
             return None
         text = (
@@ -100,7 +49,7 @@ def _win_rate(opponent: str) -> Callable[[Subject], Reading | None]:
     return read
 
 
-def _mer_falls(subject: Subject) -> Reading | None:
+def _mer_falls(subject: Evidence) -> Reading | None:
     known = _mer(subject)
     if len(known) < 2:
         return None
@@ -114,7 +63,7 @@ def _mer_falls(subject: Subject) -> Reading | None:
     )
 
 
-def _mer_settles(subject: Subject) -> Reading | None:
+def _mer_settles(subject: Evidence) -> Reading | None:
     known = _mer(subject)
     if len(known) < 5:
         return None
@@ -129,21 +78,21 @@ def _mer_settles(subject: Subject) -> Reading | None:
     )
 
 
-def _mer(subject: Subject) -> dict[int, float]:
+def _mer(subject: Evidence) -> dict[int, float]:
     return {r["games"]: r["mer"] for r in subject.records if "mer" in r}
 
 
-def _updates(quantile: str) -> Callable[[Subject], Reading | None]:
-    def read(subject: Subject) -> Reading | None:
+def _updates(quantile: str) -> Callable[[Evidence], Reading | None]:
+    def read(subject: Evidence) -> Reading | None:
         last = _last(subject, "updates")
         return Reading(last[quantile], f"{last[quantile]:,.0f}") if last else None
 
     return read
 
 
-def _infosets(subject: Subject) -> Reading:
+def _infosets(subject: Evidence) -> Reading:
     """As the paper's keys count them, which are of one seat each."""
-    keys = [int(key) for key in subject.opened.checkpoint.rows["key"]]
+    keys = [int(key) for key in subject.keys]
     describe = subject.config.load_abstraction().describe
     seen = {repr({k: v for k, v in describe(key).items() if k != "player"}) for key in keys}
     return Reading(
@@ -151,25 +100,25 @@ def _infosets(subject: Subject) -> Reading:
     )
 
 
-def _seconds(subject: Subject) -> Reading | None:
+def _seconds(subject: Evidence) -> Reading | None:
     seconds = subject.seconds
     if seconds is None:
         return None
-    workers = len(subject.opened.run.workers()["first_game"])
-    by = f" with {workers} workers" if workers > 1 else ""
+    by = f" with {subject.workers} workers" if subject.workers > 1 else ""
     return Reading(seconds, f"{seconds:.0f} s for {subject.games:,} games{by}, start-up included")
 
 
 def _preferred(
     better: tuple[str, ...], worse: tuple[str, ...]
-) -> Callable[[Subject], Reading | None]:
+) -> Callable[[Evidence], Reading | None]:
     """How far the lowest median of some actions is above the highest of others.
 
     What counts is the paper's median. Ours, over real choices, is told beside it.
     """
 
-    def read(subject: Subject) -> Reading | None:
-        papers = subject.target_policy[max(subject.target_policy)] if subject.target_policy else {}
+    def read(subject: Evidence) -> Reading | None:
+        known = subject.experiment_policy
+        papers = known[max(known)] if known else {}
         margin = _margin(papers, better, worse)
         if margin is None:
             return None
@@ -197,7 +146,7 @@ def _told(policy: Mapping[str, float], *groups: tuple[str, ...]) -> str:
     return " against ".join(sides)
 
 
-def _last(subject: Subject, part: str) -> Mapping[str, float]:
+def _last(subject: Evidence, part: str) -> Mapping[str, float]:
     known = [record[part] for record in subject.records if part in record]
     return known[-1] if known else {}
 
@@ -225,7 +174,7 @@ CLAIMS = (
     ),
     Claim(
         *("7.3, Figure 3", "wins most games against the risk-aware baseline", "roughly 75 %"),
-        *(_win_rate(str(DEAL.baseline)), 0.69, 0.81),
+        *(_win_rate(str(GAME.baseline)), 0.69, 0.81),
         "the last ten evaluations of 20 games that the figure shows: 75 % ± 6 points",
     ),
     Claim(
@@ -291,5 +240,25 @@ CLAIMS = (
         *(_MARGIN, _ANY),
         "the lowest median of an action that builds is above the highest of those that do not; "
         "both kinds of median as above",
+    ),
+)
+
+EXPERIMENT = Experiment(
+    source="W. Wolf, Monopoly Deal (2025), section 7",
+    config="paper",
+    games=1_000,
+    # Other seeds and ways of spreading the work are the same experiment; all else Table 1 fixes.
+    free=frozenset({"seed", "order", "batch", "lag"}),
+    # A checkpoint at every evaluation, so that matches can be played there.
+    settings=("checkpoint_every=50", "checkpoints_kept=25"),
+    quick=("games=200", "eval_every=20", "checkpoint_every=20", "checkpoints_kept=25"),
+    claims=CLAIMS,
+    figures={"mer": 2, "win-rate": 3, "updates": 4, "target-policy": 5},
+    policy=PolicyFigure(
+        "Median probability of each action, as the paper takes it",
+        "For each action the median of the average policy’s probability over the first seat’s "
+        "infosets in which it has any. Where an action is forced it counts, and where it is "
+        "avoided it does not: the next figure says more of what the agent prefers.",
+        target_policy,
     ),
 )

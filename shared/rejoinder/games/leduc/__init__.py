@@ -18,6 +18,7 @@ from rejoinder.games.poker import (
     PokerView,
     card_name,
     differs_from_play,
+    observation,
     observed,
     seat_of,
 )
@@ -45,6 +46,7 @@ NOBODY = -1
 OVER_ROUND = 2
 CARDS = 6
 MAX_RAISES = 2
+MAX_DECISIONS = 8
 
 
 @rule
@@ -284,6 +286,9 @@ GAME = Game(
     template=template,
     view=view,
     enumerable=frozenset({"standard"}),
-    max_decisions=lambda _: 8,
+    max_decisions=lambda _: MAX_DECISIONS,
     check=check,
+    observation=observation(MOVES, CARD_NAMES, MAX_DECISIONS),
+    max_utility=13.0,
+    max_chance_events=lambda _: 3,
 )

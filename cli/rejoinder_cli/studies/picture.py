@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from rejoinder_bench.studies.throughput import BUSY
+from rejoinder_cli.studies.throughput import BUSY
 
 PNG, SVG = "staleness.png", "staleness.svg"
 STRENGTH, REGRET, MEASURED, PREDICTED = "strength", "regret", "measured", "predicted"

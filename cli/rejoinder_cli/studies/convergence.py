@@ -21,11 +21,11 @@ from typing import Any
 from rejoinder.files import append_line, read_lines
 from rejoinder.measure.metrics import win_rates
 from rejoinder.measure.warm import warm_up_player
-from rejoinder.methods.tabular.rollout import max_expected_regret
+from rejoinder.methods.learned import max_expected_regret
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.run.config import RunConfig
 from rejoinder.transport.server import end_with_parent
-from rejoinder_bench.studies.throughput import cores
+from rejoinder_cli.studies.throughput import cores
 from rejoinder_learner.journal import is_due
 from rejoinder_learner.state import Learner, warm_up
 

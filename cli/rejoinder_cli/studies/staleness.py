@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 from rejoinder.files import write_json
 from rejoinder.run.config import RunConfig, load_config
-from rejoinder_bench.studies import convergence, throughput
-from rejoinder_bench.studies.convergence import Trained
-from rejoinder_bench.studies.estimate import Estimate, estimate
+from rejoinder_cli.studies import convergence, throughput
+from rejoinder_cli.studies.convergence import Trained
+from rejoinder_cli.studies.estimate import Estimate, estimate
 
 CELLS, RATES, COSTS, RESULT = "cells.jsonl", "rates.jsonl", "costs.json", "staleness.json"
 TIMED_LAGS = 2  # the smallest ones, whose speed is measured

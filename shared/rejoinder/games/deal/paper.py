@@ -26,20 +26,20 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rejoinder.games import GAMES
+from rejoinder.games.deal import GAME
 from rejoinder.games.queries import bits
 from rejoinder.methods.base import Rows
-from rejoinder.methods.tabular.policy import AVERAGE, LATEST
-from rejoinder.methods.tabular.rollout import row_dtype
+from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.run.config import ConfigError, Learning, RunConfig, make_config
+from rejoinder.run.formats import FormatError
 
+NAME = "paper"
 ACTIONS = 22  # in the authors' program; those after the abstraction's own are cards by name
 SUM_TOLERANCE = 1e-6  # how far probabilities may be from one
 
-_GAME = GAMES["deal"]
-_INTENT = _GAME.abstraction("intent")
+_INTENT = GAME.abstraction("intent")
 _INTENTS = len(_INTENT.actions)
-_FIXED = {"game": _GAME.name, "abstraction": _INTENT.name}
+_FIXED = {"game": GAME.name, "abstraction": _INTENT.name}
 _METHOD = {"name": "rollout", "averaging": "buffer"}
 _KEYS = 1 << 16  # keys of the abstraction are smaller
 _RATIO = 3  # cards of a kind to a special card, in the paper
@@ -47,8 +47,8 @@ _NO_LIMIT = 10**10  # streaks in a rollout
 _MOST = 1e100  # of any number; a learner's sums with such stay finite
 
 
-class PaperError(ValueError):
-    """Something that cannot be read, or not be written; the message is one line that names it."""
+class PaperError(FormatError):
+    """Something that this format cannot say, or that no learner can have written."""
 
 
 def write(config: Learning, rows: Rows) -> bytes:
@@ -131,7 +131,7 @@ def _policy_manager(known: Mapping[str, Any], buffer_size: int) -> dict[str, Any
                 },
                 "buffer_size": buffer_size,
             }
-            for player in range(_GAME.players)
+            for player in range(GAME.players)
         ],
         "update_count": {name: int(row["updates"]) for name, row in updated.items()},
     }
@@ -172,7 +172,7 @@ def read(content: bytes) -> tuple[RunConfig, Rows]:
         config = make_config(known, source="game_config")
     except ConfigError as error:
         raise PaperError(str(error)) from None
-    return config, _rows(file)
+    return config, _rows(file, config.load_method().state_dtype(config.task()))
 
 
 def _parse(content: bytes) -> _File:
@@ -214,7 +214,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _rows(file: _File) -> Rows:
+def _rows(file: _File, dtype: np.dtype[Any]) -> Rows:
     """The learner's rows, in the order of `update_count`; those never updated come last."""
     manager = file.policy_manager
     places = {name: place for place, names in reversed(file.named_infosets()) for name in names}
@@ -224,7 +224,7 @@ def _rows(file: _File) -> Rows:
         if name not in keys:
             raise PaperError(f"{places[name]}.{name}: no infoset has that identifier")
     buffers = _buffers(file, keys)
-    rows = np.zeros(len(order), row_dtype(_INTENTS, manager.buffer_size))
+    rows = np.zeros(len(order), dtype)
     for row, name in zip(rows, order, strict=True):
         key = keys[name]
         legal = _INTENT.describe(key)["actions"]

@@ -17,6 +17,7 @@ from rejoinder.games.poker import (
     PokerView,
     card_name,
     differs_from_play,
+    observation,
     observed,
     seat_of,
 )
@@ -34,6 +35,7 @@ STATE = np.dtype(
 )
 PASS, BET = 0, 1
 CARDS = 3
+MAX_DECISIONS = 3
 
 
 @rule
@@ -218,6 +220,9 @@ GAME = Game(
     template=template,
     view=view,
     enumerable=frozenset({"standard"}),
-    max_decisions=lambda _: 3,
+    max_decisions=lambda _: MAX_DECISIONS,
     check=check,
+    observation=observation(MOVES, CARD_NAMES, MAX_DECISIONS),
+    max_utility=2.0,
+    max_chance_events=lambda _: 2,
 )
