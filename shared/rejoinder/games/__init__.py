@@ -33,11 +33,11 @@ def game_names() -> list[str]:
 
 def find_game(name: str) -> tuple[Game, str]:
     """A game and the name of its configuration, from `game` or `game-configuration`."""
-    stem, _, configuration = name.partition("-")
-    game = GAMES.get(stem)
-    if game is not None:
-        configuration = configuration or next(iter(game.configurations))
-        if configuration in game.configurations:
+    if name in GAMES:
+        return GAMES[name], next(iter(GAMES[name].configurations))
+    for stem, game in GAMES.items():  # names may have dashes too
+        configuration = name.removeprefix(f"{stem}-")
+        if configuration != name and configuration in game.configurations:
             return game, configuration
     raise ValueError(f"no game is called {name!r}; there are {', '.join(game_names())}")
 

@@ -18,6 +18,7 @@ from rejoinder.games.liars_dice.engine import (
     NO_DIE,
     STATE,
 )
+from rejoinder.games.numbers import Pieces, one_hot
 
 FACES = tuple(str(face + 1) for face in range(MOST_FACES))
 MOVES = (
@@ -116,6 +117,19 @@ def check(states: States, rules: LiarsDiceRules) -> str | None:
     return None
 
 
+def observation(rules: LiarsDiceRules, view: LiarsDiceView) -> Pieces:
+    """A view as numbers."""
+    return {
+        "seat": one_hot(view.player, 2),
+        "to_move": [view.to_move == view.player],
+        "first": [view.first_player == view.player],
+        "dice": [float(view.dice.count(face)) for face in FACES],
+        "opponent_dice": [float((view.opponent_dice or []).count(face)) for face in FACES],
+        "bids": [float(name in view.bids) for name in MOVES[:BIDS]],
+        "over": [view.over],
+    }
+
+
 GAME = Game(
     name="liars-dice",
     title="Liar's Dice",
@@ -134,4 +148,7 @@ GAME = Game(
     enumerable=frozenset({"standard", "small", "two-each"}),
     max_decisions=lambda rules: 2 * rules.dice * rules.faces + 1,
     check=check,
+    observation=observation,
+    max_utility=1.0,
+    max_chance_events=lambda rules: 2 * rules.dice,
 )
