@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -40,9 +41,13 @@ class Result:
             self.ok &= holds
 
 
-def run_bench(name: str, say: Callable[[str], None]) -> Result:
-    """Run a benchmark by name; `say` hears of its progress."""
+def run_bench(name: str, say: Callable[[str], None], config: str | None = None) -> Result:
+    """Run a benchmark by name, some of them on a config; `say` hears of its progress."""
     if name not in BENCHES:
         raise ValueError(f"no benchmark is called {name!r}; there are {', '.join(BENCHES)}")
-    result: Result = import_module(f"rejoinder_bench.{name}").run(say)
-    return result
+    run: Callable[..., Result] = import_module(f"rejoinder_bench.{name}").run
+    if config is None:
+        return run(say)
+    if "config" not in inspect.signature(run).parameters:
+        raise ValueError(f"--config: the benchmark {name} has no choice of config")
+    return run(say, config)

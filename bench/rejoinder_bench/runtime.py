@@ -7,8 +7,10 @@ the clock runs over the same games when everybody has warmed up.
 
 `ordered_over_unordered` and `system_over_kernels` compare games a second. Unordered training learns
 other policies, whose games may be shorter or longer; `ordered_over_unordered_playing` leaves that
-out and compares the share of the workers' time in which they play. Last, the paper's experiment is
-run as a user would run it.
+out and compares the share of the workers' time in which they play. Of the paper's config it is also
+measured how long its experiment takes as a user would run it.
+
+Any config can be measured (`--config`). Rates are in what its method counts, games or iterations.
 """
 
 from __future__ import annotations
@@ -36,26 +38,29 @@ from rejoinder_learner.main import LearnerService
 from rejoinder_learner.state import Learner
 
 _CONFIG = "paper"
-_GAMES = 1_000
-_FIRST = 200  # games before it are not timed: workers start, policies settle
+_UNITS = 1_000  # at least
+_SECONDS = 6.0  # of play at least, on all workers together
+_FIRST = 200  # units before it are not timed: workers start, policies settle
 _WORKERS = 2
 _ROUNDS = 5
 _PAPER_GAMES = 1_000
 
 
-def run(say: Callable[[str], None]) -> Result:
+def run(say: Callable[[str], None], config: str = _CONFIG) -> Result:
     result = Result()
-    ordered = timed_config("index")
+    ordered = timed_config("index", config)
+    counts = ordered.load_method().counts
     with tempfile.TemporaryDirectory(prefix="rejoinder-") as name:
         folder = Path(name)
         with Kernels(ordered) as kernels:
             rounds = []
             for n in range(_ROUNDS):
                 one = System(folder / f"ordered-{n}", ordered)
-                other = System(folder / f"unordered-{n}", timed_config("arrival"))
+                unordered = ordered.model_copy(update={"order": "arrival"})
+                other = System(folder / f"unordered-{n}", unordered)
                 rounds.append((one, other, kernels.rate()))
-                rates = one.rate, other.rate, rounds[-1][2]
-                say("games/s: ordered {:.1f}, unordered {:.1f}, kernels {:.1f}".format(*rates))
+                rates = f"ordered {one.rate:,.1f}, unordered {other.rate:,.1f}"
+                say(f"{counts}/s: {rates}, kernels {rounds[-1][2]:,.1f}")
         result.ratios["ordered_over_unordered"] = statistics.median(
             one.rate / other.rate for one, other, _ in rounds
         )
@@ -68,22 +73,32 @@ def run(say: Callable[[str], None]) -> Result:
         for what, ratio in result.ratios.items():
             say(f"{what}: {ratio:.3f}")
         result.figures |= {
-            "ordered_games_per_second": statistics.median(one.rate for one, _, _ in rounds),
-            "unordered_games_per_second": statistics.median(other.rate for _, other, _ in rounds),
-            "kernels_games_per_second": statistics.median(rate for _, _, rate in rounds),
+            f"ordered_{counts}_per_second": statistics.median(one.rate for one, _, _ in rounds),
+            f"unordered_{counts}_per_second": statistics.median(two.rate for _, two, _ in rounds),
+            f"kernels_{counts}_per_second": statistics.median(rate for _, _, rate in rounds),
         }
         for what in rounds[0][0].shares:
             share = statistics.median(one.shares[what] for one, _, _ in rounds)
             result.figures[f"{what}_share"] = share
             say(f"{what}_share: {share:.1%}")
-        seconds = _seconds_of_the_paper(folder / "paper")
-        result.figures["paper_seconds"] = seconds
-        say(f"the paper's {_PAPER_GAMES:,} games, from command to report: {seconds:.1f} s")
+        if config == _CONFIG:
+            seconds = _seconds_of_the_paper(folder / "paper")
+            result.figures["paper_seconds"] = seconds
+            say(f"the paper's {_PAPER_GAMES:,} games, from command to report: {seconds:.1f} s")
     return result
 
 
-def timed_config(order: str) -> RunConfig:
-    return load_config(_CONFIG, system.QUIET | {"order": order, "games": _GAMES})
+def timed_config(order: str, name: str = _CONFIG) -> RunConfig:
+    """A config with as many units as take long enough to be timed."""
+    config = load_config(name, system.QUIET | {"order": order})
+    learner, actor = Learner(config), config.actor()
+    begin, seconds = 0.0, 0.0
+    while seconds < _SECONDS / 20 or learner.units < 3:
+        learner.fold(actor.play(learner.units, learner.snapshot_for(learner.units)))
+        begin = begin or time.perf_counter()  # the first one compiles
+        seconds = time.perf_counter() - begin
+    units = max(_UNITS, int(_WORKERS * _SECONDS * (learner.units - 1) / seconds))
+    return config.model_copy(update={"games": units * config.block})
 
 
 class System:
@@ -92,7 +107,8 @@ class System:
     def __init__(self, folder: Path, config: RunConfig, workers: int = _WORKERS) -> None:
         directory = RunDir.create(folder / "run", config)
         with EmbeddedServer(folder / "server.log") as server:
-            bus = system.WatchedBus(connect(server.url), directory.id, _FIRST, server.pid)
+            first = _FIRST * config.block
+            bus = system.WatchedBus(connect(server.url), directory.id, first, server.pid)
             with system.workers(
                 workers, server.url, directory.id, folder, stopwatch.__name__
             ) as processes:
@@ -118,7 +134,7 @@ def _worker_shares(folder: Path, workers: int) -> dict[str, float]:
 
 
 class Kernels:
-    """Processes that play the games of an ordered run, and nothing else."""
+    """Processes that play the units of an ordered run, and nothing else."""
 
     def __init__(self, config: RunConfig, workers: int = _WORKERS) -> None:
         self._config = config
@@ -126,10 +142,10 @@ class Kernels:
         self._pipes, self._processes = [], []
         snapshots = _snapshots(config)
         for n in range(workers):
-            games = range(_FIRST + n, config.games, workers)
+            units = range(_FIRST + n, config.units, workers)
             here, there = context.Pipe()
             process = context.Process(
-                target=_play, args=(there, config, snapshots, games), daemon=True
+                target=_play, args=(there, config, snapshots, units), daemon=True
             )
             process.start()
             self._pipes.append(here)
@@ -145,7 +161,7 @@ class Kernels:
             process.join()
 
     def rate(self) -> float:
-        """Games a second, of all processes at the same time."""
+        """Games (iterations) a second, of all processes at the same time."""
         for pipe in self._pipes:
             pipe.send("go")
         return float(sum(pipe.recv() for pipe in self._pipes))
@@ -154,7 +170,7 @@ class Kernels:
 def _snapshots(config: RunConfig) -> dict[int, Any]:
     """The policies of every snapshot of a run, by version."""
     actor, learner, rows = config.actor(), Learner(config), {}
-    while learner.games < config.games:
+    while learner.units < config.units:
         snapshot, version = learner.snapshot_for(learner.units), config.version_for(learner.units)
         if version not in rows:
             rows[version] = snapshot.rows.copy()
@@ -162,8 +178,8 @@ def _snapshots(config: RunConfig) -> dict[int, Any]:
     return rows
 
 
-def _play(pipe: Connection, config: RunConfig, snapshots: dict[int, Any], games: range) -> None:
-    """In a process of its own: play some of the games whenever told to."""
+def _play(pipe: Connection, config: RunConfig, snapshots: dict[int, Any], units: range) -> None:
+    """In a process of its own: play some of the units whenever told to."""
     actor = config.actor()
     method, task, loaded = config.load_method(), config.task(), {}
     for version, rows in snapshots.items():
@@ -171,9 +187,9 @@ def _play(pipe: Connection, config: RunConfig, snapshots: dict[int, Any], games:
         loaded[version].apply(Patch(np.arange(len(rows)), rows))
     while pipe.recv():
         begin = time.perf_counter()
-        for game in games:
-            actor.play(game, loaded[config.version_for(game)])
-        pipe.send(len(games) / (time.perf_counter() - begin))
+        for unit in units:
+            actor.play(unit, loaded[config.version_for(unit)])
+        pipe.send(len(units) * config.block / (time.perf_counter() - begin))
 
 
 def _seconds_of_the_paper(folder: Path) -> float:

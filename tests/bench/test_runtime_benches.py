@@ -117,20 +117,29 @@ def test_a_learner_with_another_digest_is_seen(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
-def test_the_system_is_compared_with_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = {"_GAMES": 100, "_FIRST": 40, "_ROUNDS": 1, "_PAPER_GAMES": 20}
+@pytest.mark.parametrize(("config", "counts"), [(None, "games"), ("leduc", "iterations")])
+def test_the_system_is_compared_with_its_kernels(
+    config: str | None, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"_UNITS": 100, "_SECONDS": 0.1, "_FIRST": 40, "_ROUNDS": 1, "_PAPER_GAMES": 20}
     for name, value in small.items():
         monkeypatch.setattr(runtime, name, value)
-    result = run_bench("runtime", quiet)
+    result = run_bench("runtime", quiet, config)
     assert set(result.ratios) == {
         "ordered_over_unordered",
         "ordered_over_unordered_playing",
         "system_over_kernels",
     }
-    assert {"paper_seconds", "worker_play_share", "learner_cpu_share"} <= set(result.figures)
+    assert {f"ordered_{counts}_per_second", "worker_play_share"} <= set(result.figures)
+    assert ("paper_seconds" in result.figures) == (config is None)
     for number in (*result.ratios.values(), *result.figures.values()):
         assert math.isfinite(number)
         assert number >= 0
+
+
+def test_a_config_is_refused_where_there_is_no_choice() -> None:
+    with pytest.raises(ValueError, match="--config: the benchmark crowd has no choice of config"):
+        run_bench("crowd", quiet, "leduc")
 
 
 def test_a_worker_that_got_no_lease_has_done_nothing(

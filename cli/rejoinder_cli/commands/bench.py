@@ -16,13 +16,17 @@ _NAMES = (
 
 def bench(
     name: Annotated[str, typer.Argument(metavar="NAME", help=_NAMES)],
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="CONFIG", help="Which config to run (runtime only; default: paper)."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure speed side by side with a peer, such as OpenSpiel's C++ solvers."""
     from rejoinder_bench import run_bench
 
     output = Output(as_json)
-    result = run_bench(name, output.say)
+    result = run_bench(name, output.say, config)
     output.result({"bench": name, "ratios": result.ratios, "figures": result.figures})
     if not result.ok:
         output.warn(f"the benchmark {name} found something wrong; see above")
