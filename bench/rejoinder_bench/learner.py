@@ -187,6 +187,8 @@ def take_in(bus: WindowBus, learner: Learner) -> float:
     inbox.start_again(learner)
     publisher.start_again(learner)
     bus.announce({})
+    for name in learner.snapshots():  # as they are when somebody plays
+        publisher.publish(name)
     begin = time.perf_counter()
     while learner.units < config.units:
         with bus.in_one_go():

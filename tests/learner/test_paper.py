@@ -34,8 +34,8 @@ def test_a_thousand_games_make_a_strong_agent(tmp_path: Path) -> None:
     agent = trained_agent("trained", abstraction, table_of(policy_rows(rows)), argmax=False)
     template = game.template(config.rules)
     for opponent, least in ((random_agent(game), 0.99), (baseline_agent(game), 0.84)):
-        result = play_match(game, template, agent, opponent, games=4_000, seed=1)
-        assert result.win_rate >= least, f"{opponent.name}: {result}"
+        match = play_match(game, template, agent, opponent, games=4_000, seed=1)
+        assert match.win_rate >= least, f"{opponent.name}: {match}"
 
     regrets = [record["mer"] for record in run.metrics()]
     assert regrets[-1] < regrets[0] < 0.1

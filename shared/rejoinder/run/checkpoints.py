@@ -26,8 +26,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -432,7 +433,7 @@ def _read_blocks(path: Path, file: _File, dtype: np.dtype[Any]) -> Iterator[Rows
 
 
 @contextmanager
-def _opened(path: Path, file: _File) -> Iterator[BinaryIO]:
+def _opened(path: Path, file: _File) -> Iterator[BufferedReader]:
     """A file whose size is compared before a byte is read."""
     try:
         with path.open("rb") as opened:
