@@ -115,7 +115,7 @@ def take_in_recorded(
         _put(bus, messages, workers)
         before = server_seconds(bus)
         most = max(1, window(recording.config) * len(messages) // recording.config.games)
-        intake = _on_a_core_of_its_own(take_in, server, directory.path, most)
+        intake = on_a_core_of_its_own(take_in, server, directory.path, most)
         return Intake(*intake, server_seconds(bus) - before)
 
 
@@ -138,7 +138,7 @@ def _put(bus: Bus, messages: Sequence[bytes], workers: int) -> None:
             bus.beat(f"worker-{n}", ABOUT)
 
 
-def _on_a_core_of_its_own(
+def on_a_core_of_its_own(
     work: TakeIn, server: EmbeddedServer, path: Path, most: int
 ) -> tuple[str, float, float]:
     """Run it in a process on one core, with the server on the others."""
@@ -187,6 +187,8 @@ def take_in(bus: WindowBus, learner: Learner) -> float:
     inbox.start_again(learner)
     publisher.start_again(learner)
     bus.announce({})
+    for name in learner.snapshots():  # as they are when somebody plays
+        publisher.publish(name)
     begin = time.perf_counter()
     while learner.units < config.units:
         with bus.in_one_go():

@@ -36,7 +36,7 @@ from rejoinder.transport.connection import connect
 from rejoinder.transport.server import EmbeddedServer, end_with_parent
 from rejoinder.transport.wire import Codec, Deltas
 from rejoinder_bench import Result, system, table_game
-from rejoinder_bench.learner import WindowBus, in_a_process, take_in
+from rejoinder_bench.learner import WindowBus, in_a_process, on_a_core_of_its_own, take_in
 from rejoinder_cli.main import app
 from rejoinder_gateway.kernels import Kernels
 from rejoinder_learner.main import LearnerService
@@ -49,7 +49,7 @@ __all__ = ["run", "serve"]  # `serve` is what a worker process runs, with the ga
 _ITERATIONS = 10_000  # in a unit: 40,000 infosets of the game
 _BATCH = 20
 _MEETINGS = 6  # of an infoset, on average: 1 in 400 is still unknown then
-_CHECKPOINTS = 5
+_CHECKPOINTS = 3
 _WORKERS = 2
 _RECORDED = 200  # units
 _ASKED = 500  # policies
@@ -196,10 +196,11 @@ def _take_in(directory: RunDir, folder: Path) -> dict[str, float]:
     """Recorded deltas, folded into the whole table by a learner that has a core of its own."""
     with EmbeddedServer(folder / "recorded.log") as server:
         entries = in_a_process(_record, server.url, directory.path)
-        seconds, processor_seconds = in_a_process(_fold, server.url, directory.path)
+        window = (directory.config.lag + 1) * directory.config.batch
+        _, by_clock, by_processor = on_a_core_of_its_own(_fold, server, directory.path, window)
     return {
-        "entries_per_second": entries / seconds,
-        "entries_per_processor_second": entries / processor_seconds,
+        "entries_per_second": entries * by_clock,
+        "entries_per_processor_second": entries * by_processor,
     }
 
 
@@ -231,14 +232,15 @@ def _named(learner: Learner, version: int) -> Any:
     return learner.snapshots()[version * learner.config.batch * learner.config.block]
 
 
-def _fold(url: str, path: Path) -> tuple[float, float]:
+def _fold(url: str, path: Path, most: int) -> tuple[str, float, float]:
+    """Digest, and how often a second all of it could be taken in."""
     run = RunDir.open(path)
     config = _longer(run)
     learner = Learner(config, run.result())
     gc.freeze()  # as the service does
-    bus = WindowBus(connect(url), run.id, most=(config.lag + 1) * config.batch)
+    bus = WindowBus(connect(url), run.id, most)
     seconds = take_in(bus, learner)
-    return seconds, bus.processor_seconds
+    return learner.digest(), 1 / seconds, 1 / bus.processor_seconds
 
 
 def _process(function: str, *arguments: str) -> subprocess.Popen[str]:
