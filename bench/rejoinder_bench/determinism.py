@@ -31,7 +31,7 @@ _GAMES = 200
 _ROLLOUTS = 4
 _ITERATIONS = 100  # in a unit of the other methods
 _LAGS = (0, 1, 2)
-_WORKERS = {0: (2, 7), 1: (1, 2, 5), 2: (2, 7)}  # by lag
+_WORKERS = {0: (1, 2, 5), 1: (1, 2, 5), 2: (2, 7)}  # by lag
 _DISTURBED_WORKERS = 4
 _STOPS: dict[int, Sequence[Session]] = {
     0: ((2, 3), (4, None)),

@@ -4,7 +4,7 @@ cause_chaos
   start           a server, a learner, workers: real processes
   until the run is finished
     restart       what was killed, a moment later
-    look          at the server: which leases are there, how many games are folded
+    look          at the server: which leases are there, how many units are folded
     strike        when the run has come far enough: kill a worker, the learner or the server, or
                   make the server forget everything
   end             every process
@@ -13,7 +13,7 @@ Strikes are bound to the progress of the run, so that all of them hit it, and mo
 has recovered from the one before, so that the time to recover can be measured. Some do not wait:
 troubles seldom come alone. Those are not measured.
 
-What recovering means. *A worker*: every game that was in a worker's hands at the kill is folded or
+What recovering means. *A worker*: every unit that was in a worker's hands at the kill is folded or
 leased again. *Learner and server*, from the moment they are started again, and *flush*: there is a
 new lease.
 """
@@ -43,7 +43,7 @@ _RESTART_DELAY = 0.3  # seconds at most until something killed is started again
 _STRIKE_DELAY = 0.2  # seconds at most between the moment for a strike and the strike
 _OVERLAP_DELAY = 1.0  # the same for one that does not wait for a recovery
 _OVERLAP = 0.2  # share of the strikes that do not wait for a recovery
-_LAST_STRIKE = 0.85  # share of the games before which all strikes come
+_LAST_STRIKE = 0.85  # share of the units before which all strikes come
 _BUSY = 1.0  # seconds to wait for all workers to be at work before one of them is killed
 _STALLED = 60.0  # seconds without progress after which a run is given up
 
@@ -66,7 +66,7 @@ class Recovery:
     kind: str
     measured: bool = True  # no other strike has come in between
     since: float | None = None  # None: not started again yet
-    games: set[int] = field(default_factory=set)  # a worker's: not yet under way again
+    units: set[int] = field(default_factory=set)  # a worker's: not yet under way again
 
 
 @dataclass
@@ -108,7 +108,7 @@ def cause_chaos(
                 storm.start(name, ("worker", "--run-id", run.id, "--name", name))
             while not storm.is_over() and not should_stop():
                 storm.step()
-                on_games(storm.view.games)
+                on_games(storm.view.units * run.config.block)
                 time.sleep(_LOOK)
         finally:
             storm.end()
@@ -126,15 +126,15 @@ class _Storm:
         seed: int,
         say: Callable[[str], None],
     ) -> None:
-        self._logs, self._target = run.path / LOGS, run.config.games
+        self._logs, self._target = run.path / LOGS, run.config.units
         self._server, self._strikes, self._say = server, strikes, say
         self._chance = random.Random(f"moments {seed}")
         self._children: dict[str, Child] = {}
         self._restarts: dict[str, tuple[float, Callable[[], None]]] = {}  # of what, when and how
         self._pending: list[Recovery] = []
-        self._next_games = 0  # the next strike comes once so many games are folded …
+        self._next_units = 0  # the next strike comes once so many units are folded …
         self._next_time: float | None = None  # … at this time, which is then decided
-        self._progress = (0, time.monotonic())  # most games folded, and when that was
+        self._progress = (0, time.monotonic())  # most units folded, and when that was
         self.view = _View(server.url, run)
         self.report = Report()
         self._plan_next()
@@ -165,21 +165,21 @@ class _Storm:
         self._pending.clear()
 
     def _plan_next(self) -> None:
-        """The next strike's moment: at random within its share of the games that are left."""
-        self._next_time, self._next_games = None, self.view.games
+        """The next strike's moment: at random within its share of the units that are left."""
+        self._next_time, self._next_units = None, self.view.units
         if self._strikes and self._strikes[0].overlaps:
             return
-        left = max(0.0, _LAST_STRIKE * self._target - self.view.games)
+        left = max(0.0, _LAST_STRIKE * self._target - self.view.units)
         share = left / max(1, len(self._strikes))
-        self._next_games += int(share * self._chance.uniform(0.2, 1.0))
+        self._next_units += int(share * self._chance.uniform(0.2, 1.0))
 
     def _is_time_to_strike(self) -> bool:
-        games = self.view.games
-        if not self._strikes or not games or games < self._next_games:
+        units = self.view.units
+        if not self._strikes or not units or units < self._next_units:
             return False
         if not self._targets(self._strikes[0].kind):
             return False
-        overlaps, in_haste = self._strikes[0].overlaps, games > _LAST_STRIKE * self._target
+        overlaps, in_haste = self._strikes[0].overlaps, units > _LAST_STRIKE * self._target
         if self._pending and not overlaps and not in_haste:
             return False
         if self._next_time is None:
@@ -215,7 +215,7 @@ class _Storm:
                 one.measured = False
         self._pending.append(recovery)
         self.report.kills[strike.kind] += 1
-        self._say(f"game {self.view.games:,}: {what}")
+        self._say(f"unit {self.view.units:,}: {what}")
 
     def _kill_a_worker(self, recovery: Recovery) -> str:
         """Kill one that is at work, so that there is something to recover."""
@@ -235,8 +235,8 @@ class _Storm:
         self.view.look()
         self._note_recoveries()  # of others; leases that are there by now do not count for this one
         # Whose they are cannot be seen; those of the others are folded soon.
-        recovery.games = {game for lease in self.view.in_hand() for game in lease}
-        recovery.measured = bool(recovery.games)
+        recovery.units = {unit for lease in self.view.in_hand() for unit in lease}
+        recovery.measured = bool(recovery.units)
         self._restart_soon(name, child.start)
         return f"killed {name}"
 
@@ -271,9 +271,9 @@ class _Storm:
             if recovery.since is None:
                 continue
             if recovery.kind == "worker":
-                recovery.games -= leased
-                recovery.games = {g for g in recovery.games if g >= self.view.folded}
-                recovered = not recovery.games
+                recovery.units -= leased
+                recovery.units = {u for u in recovery.units if u >= self.view.folded}
+                recovered = not recovery.units
             else:
                 recovered = self.view.has_new_leases
             if recovered:
@@ -285,10 +285,10 @@ class _Storm:
 
     def _check_progress(self) -> None:
         most, when = self._progress
-        if self.view.games > most:
-            self._progress = (self.view.games, time.monotonic())
+        if self.view.units > most:
+            self._progress = (self.view.units, time.monotonic())
         elif time.monotonic() - when > _STALLED:
-            raise ChaosError(f"no game was folded for {_STALLED:.0f} s, after {most:,} games")
+            raise ChaosError(f"nothing was folded for {_STALLED:.0f} s, after {most:,} units")
 
 
 class _View:
@@ -297,14 +297,15 @@ class _View:
     def __init__(self, url: str, run: RunDir) -> None:
         self._bus = Bus(connect(url), run.id)
         self._codec = Codec(run.config)
-        self._leases: dict[str, range] = {}  # every lease ever seen: its games
+        self._leases: dict[str, range] = {}  # every lease ever seen: its units
         self._generation = ""  # what the names of the learner's current leases begin with
         self._generations: set[str] = set()  # all so far
         self._old_generations: set[str] = set()  # those when new ones were last expected
         self._in_hand: list[str] = []
-        self.games = 0  # how far the run has ever been
-        self.folded = 0  # games folded at the last look
-        self._newly_leased: set[int] = set()  # games
+        self._block = run.config.block
+        self.units = 0  # how far the run has ever been
+        self.folded = 0  # units folded at the last look
+        self._newly_leased: set[int] = set()  # units
 
     def look(self) -> None:
         """See what is there; a server that is away shows nothing."""
@@ -317,11 +318,12 @@ class _View:
             self._meet([name for name in (*waiting, *self._in_hand) if name not in self._leases])
         except LOST:
             return
-        self.folded = status.get("games", self.folded)
+        if "games" in status:
+            self.folded = status["games"] // self._block
         # The status comes a few times a second; the leases tell sooner.
         current = [name for name in (*waiting, *self._in_hand) if self._is_current(name)]
         reached = min((self._leases[name].start for name in current), default=0)
-        self.games = max(self.games, self.folded, reached)
+        self.units = max(self.units, self.folded, reached)
 
     def in_hand(self) -> list[range]:
         """The leases that workers have taken; those of a learner that is gone do not matter."""
@@ -331,7 +333,7 @@ class _View:
         return name.startswith(f"{self._generation}-") and bool(self._leases.get(name))
 
     def take_new_leases(self) -> set[int]:
-        """The games that were leased since this was last asked."""
+        """The units that were leased since this was last asked."""
         taken, self._newly_leased = self._newly_leased, set()
         return taken
 
@@ -362,13 +364,13 @@ class _View:
         for name, job in zip(
             names, Job.fetch_many(names, connection=client, serializer=Packed), strict=True
         ):
-            self._leases[name] = self._games_of(job)
+            self._leases[name] = self._units_of(job)
             if self._leases[name]:
                 self._newly_leased.update(self._leases[name])
                 self._generation = name.rpartition("-")[0]
                 self._generations.add(self._generation)
 
-    def _games_of(self, job: Job | None) -> range:
+    def _units_of(self, job: Job | None) -> range:
         """None of it if it is an evaluation, or done in the meantime."""
         if job is None:
             return range(0)

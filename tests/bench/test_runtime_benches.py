@@ -70,9 +70,9 @@ def test_determinism_holds_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(determinism, "_ROLLOUTS", 1)
     monkeypatch.setattr(determinism, "_LAGS", (1,))
     monkeypatch.setattr(determinism, "_ITERATIONS", 5)
-    monkeypatch.setattr(determinism, "_WORKERS", {1: (3,)})
+    monkeypatch.setattr(determinism, "_WORKERS", {0: (3,), 1: (3,)})
     monkeypatch.setattr(determinism, "_DISTURBED_WORKERS", 2)
-    monkeypatch.setattr(determinism, "_STOPS", {1: ((2, 1), (1, None))})
+    monkeypatch.setattr(determinism, "_STOPS", dict.fromkeys((0, 1), ((2, 1), (1, None))))
     result = run_bench("determinism", quiet)
     assert result.ok
     assert result.ratios == {"equal_over_runs": 1.0}

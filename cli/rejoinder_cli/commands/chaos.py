@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rejoinder.run.rundir import RunDir
     from rejoinder_cli.chaos import Report
 
-GAMES_PER_KILL = 80
-CHECKPOINT_EVERY = 25  # games; so that a learner is sometimes killed while it writes one
+UNITS_PER_KILL = 80
+CHECKPOINT_EVERY = 25  # units; so that a learner is sometimes killed while it writes one
 
 
 def chaos(
@@ -30,7 +30,12 @@ def chaos(
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
     games: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Training games (default: {GAMES_PER_KILL} for every kill)."),
+        typer.Option(
+            "--games",
+            "--iterations",
+            min=1,
+            help=f"Training length (default: {UNITS_PER_KILL} units for every kill).",
+        ),
     ] = None,
     run: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the run there (default: do not).")
@@ -43,8 +48,9 @@ def chaos(
     from rejoinder_cli.chaos import cause_chaos
 
     output = Output(as_json)
-    games = games or GAMES_PER_KILL * max(kills, 1)
-    changed = [f"games={games}", f"checkpoint_every={CHECKPOINT_EVERY}", *(settings or [])]
+    block = plan(config, "ordered", None, None, None, None, settings).config.block
+    games = games or UNITS_PER_KILL * max(kills, 1) * block
+    changed = [f"games={games}", f"checkpoint_every={CHECKPOINT_EVERY * block}", *(settings or [])]
     with _scratch(output) as scratch, graceful_stop() as stop:
         planned = plan(config, "ordered", None, None, None, run or scratch / "run", changed)
         directory = RunDir.create(planned.path, planned.config)
