@@ -47,7 +47,8 @@ PARTS: dict[str, set[str]] = {
 USE_BENCH = {"rejoinder_cli.commands.bench", "rejoinder_cli.studies.throughput"}
 
 # What `methods` has for everybody: the contract, and parts that are no method.
-CONTRACT = {METHODS} | {f"{METHODS}.{name}" for name in ("base", "patch", "policies", "learned")}
+_SHARED_BY_METHODS = ("base", "rows", "patch", "policies", "learned")
+CONTRACT = {METHODS} | {f"{METHODS}.{name}" for name in _SHARED_BY_METHODS}
 LIBRARY = {f"{METHODS}.tabular.{name}" for name in ("table", "policy", "model")}
 LIBRARY |= {f"{METHODS}.exact.tree"}
 KNOW_THE_CONTRACT_ALONE = (f"{PACKAGE}.run", f"{PACKAGE}.transport")

@@ -58,7 +58,7 @@ class Counted:
 
 def opened(run: RunDir, invertible: bool = True) -> tuple[Snapshot, Counted]:
     snapshot = Snapshot(run.config, run.result())
-    key_of = snapshot.abstraction.key_of if invertible else None
+    key_of = snapshot.abstraction.read_identifier if invertible else None
     counted = Counted(snapshot.abstraction, key_of)
     snapshot.abstraction = counted.abstraction
     return snapshot, counted

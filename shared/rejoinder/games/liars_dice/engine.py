@@ -26,7 +26,8 @@ NO_DIE, NO_BID = -1, -1
 STATE = np.dtype(
     [
         ("bids", "<u4"),  # mask of the bids so far; they rise, so the mask has their order
-        ("dice", "i1", (2, MOST_DICE)),  # faces from 0, by order of play; NO_DIE before the roll
+        ("dice", "i1", (2, MOST_DICE)),  # faces from 0, by order of play, a player's own from the
+        # lowest to the highest; NO_DIE before the roll
         ("rolled", "i1"),  # dice rolled so far
         ("last", "i1"),  # the highest bid, or NO_BID
         ("n_moves", "i1"),
@@ -102,8 +103,10 @@ def resolve(state: Any, abstraction: Any, action: Any) -> Any:
 @rule
 def apply(state: Any, move: Any) -> None:
     if state.rolled < 2 * state.per_player:
-        state.dice[state.rolled // state.per_player, state.rolled % state.per_player] = move
+        order = state.rolled // state.per_player
+        state.dice[order, state.rolled % state.per_player] = move
         state.rolled += 1
+        _sort(state, order)
         return
     state.n_moves += 1
     if move == LIAR:
@@ -114,14 +117,20 @@ def apply(state: Any, move: Any) -> None:
 
 
 @rule
-def infoset_key(state: Any, abstraction: Any) -> Any:
-    """Bit fields: the bids, the own dice from the lowest to the highest, the seat."""
-    own = state.n_moves & 1
-    low, high = state.dice[own, 0], state.dice[own, 1]
+def _sort(state: Any, order: Any) -> None:
+    """Which die was rolled first does not matter, so the state does not keep it."""
+    low, high = state.dice[order, 0], state.dice[order, 1]
     if high != NO_DIE and high < low:
-        low, high = high, low
-    key = np.uint64(state.bids) | np.uint64(low) << np.uint64(BIDS)
-    key |= np.uint64(high + 1) << np.uint64(BIDS + 3)
+        state.dice[order, 0] = high
+        state.dice[order, 1] = low
+
+
+@rule
+def infoset_key(state: Any, abstraction: Any) -> Any:
+    """Bit fields: the bids, the own dice, the seat."""
+    own = state.n_moves & 1
+    key = np.uint64(state.bids) | np.uint64(state.dice[own, 0]) << np.uint64(BIDS)
+    key |= np.uint64(state.dice[own, 1] + 1) << np.uint64(BIDS + 3)
     return key | np.uint64(seat_of(state, own)) << np.uint64(BIDS + 6)
 
 
@@ -161,6 +170,7 @@ def shuffle_hidden(state: Any, player: Any, rng: Any) -> None:
     for d in range(state.per_player):
         if state.dice[other, d] != NO_DIE:
             state.dice[other, d] = below(rng, state.faces)
+    _sort(state, other)
 
 
 contract.implement(
