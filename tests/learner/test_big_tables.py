@@ -151,12 +151,65 @@ def test_a_writer_that_fails_is_reported_and_nothing_is_lost(
 def test_an_error_in_the_writer_is_not_taken_for_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, journal, learner = begin(tmp_path / "run", [])
-    monkeypatch.setattr(checkpoints, "digest", lambda *_: 1 / 0)
-    play(learner, 8)
+    run, journal, learner = begin(tmp_path / "run", [])
+    play(learner, 60)
     journal.save(learner)
+    journal.wait()
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints, "digest", lambda *_: 1 / 0)
+        play(learner, 63)
+        journal.save(learner)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         journal.wait()
+    for units, files in (
+        (63, {"table.bin"}),  # whole, as a learner that ends by the error saves once more
+        (64, {"table.bin", "table-320.bin"}),
+    ):
+        play(learner, units)
+        assert journal.save(learner)
+        journal.wait()
+        assert files_of(run, learner.games) == files
+        assert everything(Learner(CONFIG, run.checkpoint(learner.games))) == everything(learner)
+
+
+@pytest.mark.parametrize("name", ["view", "take_records"])
+def test_an_error_before_the_writer_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    run, journal, learner = begin(tmp_path / "run", [])
+    play(learner, 60)
+    journal.save(learner)
+    journal.wait()
+    play(learner, 63)
+    with monkeypatch.context() as patched:
+        patched.setattr(learner, name, lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            journal.save(learner)
+    play(learner, 64)
+    journal.save_last(learner)
+    assert everything(Learner(CONFIG, run.checkpoint(320))) == everything(learner)
+
+
+def test_without_a_process_to_write_it_the_learner_writes_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    run, journal, learner = begin(tmp_path / "run", told)
+    play(learner, 8)
+
+    def fork() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    before = len(os.listdir("/proc/self/fd"))
+    assert journal.save(learner)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert journal.saved == 40
+    assert everything(Learner(CONFIG, run.checkpoint(40))) == everything(learner)
+    assert told == [
+        "no process to write the checkpoint (Resource temporarily unavailable): "
+        "the learner writes it"
+    ]
 
 
 def test_training_beside_the_writer_gives_the_digest_of_training_without(
