@@ -56,7 +56,7 @@ def chaos(
         directory = RunDir.create(planned.path, planned.config)
         undisturbed = RunDir.create(scratch / "undisturbed", planned.config)
         _train_undisturbed(undisturbed, stop, output)
-        with output.progress(f"chaos in {planned.name}", planned.config.games) as update:
+        with output.progress(f"chaos in {planned.name}", planned.config.target) as update:
             report = cause_chaos(
                 directory,
                 ["learner", *planned.arguments()],
@@ -97,7 +97,7 @@ def _train_undisturbed(run: RunDir, stop: Callable[[], bool], output: Output) ->
     """What the result must be: the same config, in one process, without a queue."""
     from rejoinder_learner.sequential import train
 
-    with output.progress("undisturbed, for comparison", run.config.games) as update:
+    with output.progress("undisturbed, for comparison", run.config.target) as update:
         result = train(run, on_game=update, should_stop=stop, report=output.warn)
     if not result.finished:
         raise typer.Exit(130)

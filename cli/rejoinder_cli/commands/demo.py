@@ -34,7 +34,7 @@ def demo(
     output = Output(as_json)
     port = free_port("--port", port)  # before anything is trained in vain
     directory = RunDir.open_or_create(run, load_config("paper", _CONFIG))
-    if max(directory.checkpoint_games(), default=0) < directory.config.games:
+    if max(directory.checkpoint_games(), default=0) < directory.config.target:
         with graceful_stop() as should_stop:
             result = train_with_workers(
                 *(directory, None, cores(), "training a small agent", should_stop, output),

@@ -136,9 +136,10 @@ class RunDir:
             difference = describe_difference(self.config, config)
             raise RunError(f"{self.path} is a run of another config: {difference}")
         there = max(self.checkpoint_games(), default=0)
-        if there > config.games:
+        if there > config.target:
+            counts = config.load_method().counts
             raise RunError(
-                f"games: {self.path} has {there} games already; {config.games} are fewer"
+                f"games: {self.path} has {there} {counts} already; {config.target} are fewer"
             )
         if config != self.config:
             with self.locked():
@@ -246,7 +247,7 @@ class RunDir:
             ended = said["state"] in ("finished", "stopped")
             alive = not ended and time.time() - said["time"] < FRESH
             return said | {"alive": alive, "state": said["state"] if ended or alive else "gone"}
-        games, target = max(self.checkpoint_games(), default=0), self.config.games
+        games, target = max(self.checkpoint_games(), default=0), self.config.target
         state = "finished" if games >= target else "stopped"
         return {"games": games, "target": target, "state": state, "alive": False, "workers": {}}
 
