@@ -16,7 +16,6 @@ from rejoinder.methods.tabular.table import (
     Table,
     find,
     find_or_add,
-    grown,
     index_of,
     new_table,
     table_of,
@@ -25,6 +24,11 @@ from rejoinder.methods.tabular.table import (
 
 ROW = np.dtype([("key", "<u8"), ("mark", "<i8")], align=True)
 WORD = 2**64
+
+
+def grown(table: Table) -> Table:
+    """One with twice the room."""
+    return with_room(table, 2 * len(table.rows) - int(table.size[0]))
 
 
 @kernel
@@ -166,6 +170,16 @@ def test_dense_keys_give_the_rows_that_hashed_ones_give(keys: list[int], asked: 
         assert [look_up(table, np.uint64(key)) for key in asked] == [
             look_up(hashed, np.uint64(key)) for key in asked
         ]
+
+
+@pytest.mark.parametrize("make", [index_of, table_of])
+def test_more_rows_than_dense_keys_are_refused(make: Any) -> None:
+    """An index without an empty slot would be searched for ever."""
+    rows = np.zeros(16, ROW)
+    rows["key"] = np.arange(16) * 5
+    assert look_up(make(rows[:15], dense=12), np.uint64(3)) == EMPTY
+    with pytest.raises(ValueError, match="16 rows are more than there are dense keys"):
+        make(rows, dense=12)
 
 
 def test_rows_of_a_big_table_stay_where_they_are_when_it_grows() -> None:
