@@ -336,5 +336,5 @@ def _changed(file: Path) -> float:
 
 def _read_snapshot(directory: RunDir, games: int) -> Snapshot:
     snapshot = Snapshot(directory.config, directory.checkpoint(games))
-    snapshot.answer("")  # makes the index
+    snapshot.make_index()  # here, in a thread: nobody's first question is to wait for it
     return snapshot
