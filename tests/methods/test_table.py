@@ -194,6 +194,13 @@ def test_rows_of_a_big_table_stay_where_they_are_when_it_grows() -> None:
     assert table.rows[-1] == np.zeros(1, ROW)[0]
 
 
+def test_a_kernel_without_huge_pages_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmap, "MADV_HUGEPAGE", -1, raising=False)  # refused with EINVAL
+    table = new_table(ROW, 2**17)
+    assert enter(table, np.uint64(7)) == 0
+    assert isinstance(table.rows.base.base, memoryview)  # reserved all the same
+
+
 def test_where_no_memory_can_be_reserved_growing_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(12, "Cannot allocate memory")
