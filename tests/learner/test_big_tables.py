@@ -118,6 +118,32 @@ def test_a_damaged_increment_is_refused_and_the_one_before_used(tmp_path: Path) 
     assert resumed.digest() == learner.digest()
 
 
+def test_a_damaged_table_costs_only_the_checkpoints_that_share_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "MOST_SHARING", 4)  # increments are never too heavy
+    config = CONFIG.model_copy(update={"checkpoints_kept": 20})
+    run = RunDir.create(tmp_path / "run", config)
+    journal = Journal(run, pytest.fail)
+    learner, _ = journal.resume()
+    for units in range(60, 66):
+        play(learner, units)
+        journal.save(learner)
+    journal.wait()
+    *shared, whole, last = run.checkpoint_games()
+    names = {games: len(files_of(run, games)) for games in run.checkpoint_games()}
+    assert names == {games: n + 1 for n, games in enumerate(shared)} | {whole: 1, last: 2}
+    file = run.path / f"checkpoints/{last:08d}/table.bin"
+    content = bytearray(file.read_bytes())
+    content[20] ^= 1
+    file.write_bytes(content)
+    problems: list[str] = []
+    resumed, _ = Journal(run, problems.append).resume()
+    assert (resumed.games, len(problems)) == (shared[-1], 2)
+    play(resumed, learner.units)
+    assert resumed.digest() == learner.digest()
+
+
 def test_a_writer_that_fails_is_reported_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,8 @@
 
 Invariant: a reader sees a file or a checkpoint whole or not at all, whenever the writer is killed
 (see `files`), and never takes a checkpoint whose content is not what was written: a damaged one is
-reported with the reason and the one before it is used.
+reported with the reason and the newest one that is whole is used. That may be some checkpoints back:
+those of a big table share files, and what damages a shared file damages all of them.
 """
 
 from __future__ import annotations
