@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from rejoinder.measure.match import _summary
 from rejoinder.measure.metrics import plain_result
+from rejoinder.methods.base import Task
 from rejoinder.methods.patch import Patch
 from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.rollout import MAX_REGRET, entry_dtype, first_flaw
@@ -722,3 +723,26 @@ def test_room_is_never_made_for_more_than_was_sent() -> None:
         assert tracemalloc.get_traced_memory()[1] < 10 * size
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", ["rollout", "external", "outcome", "chance"])
+@pytest.mark.parametrize("policies", [False, True])
+def test_keys_of_a_snapshot_are_dense_where_the_game_says_so(
+    monkeypatch: pytest.MonkeyPatch, method: str, policies: bool
+) -> None:
+    """A table has no room for others: a worker would search it for ever."""
+    config = make_config({"game": "kuhn", "method.name": method})
+    task = config.task()
+    dtype = config.load_method().snapshot_dtype(task)
+    rows = np.zeros(2, policy_dtype(task.actions) if policies else dtype)
+    rows["key"] = 11, 12
+    rows["policy" if "policy" in (rows.dtype.names or ()) else "strategy"] = 1 / task.actions
+    part = SnapshotPart(NAME, None, 0, 1, 2, Patch(np.arange(2), rows), policies)
+    using = Codec(config)
+    data = using.encode(part)
+    for keys in (None, 13):
+        monkeypatch.setattr(Task, "dense", keys)
+        assert plain(using.decode(data)) == plain(part)
+    monkeypatch.setattr(Task, "dense", 12)
+    with pytest.raises(WireError, match="snapshot: keys must be below 12"):
+        using.decode(data)

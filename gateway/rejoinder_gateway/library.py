@@ -262,7 +262,7 @@ class Run:
         said = self.read("status.json", lambda: Said.model_validate(self.directory.standing()))
         if said is not None:
             return said
-        games, target = max(self.checkpoints(), default=0), self.directory.config.games
+        games, target = max(self.checkpoints(), default=0), self.directory.config.target
         state = "finished" if games >= target else "stopped"
         return Said(games=games, target=target, state=state, alive=False)
 
@@ -276,7 +276,7 @@ class Run:
         reached = max(
             [*self.checkpoints()[-1:], *(r["games"] for r in self.metrics()[-1:])], default=0
         )
-        if reached < self.directory.config.games and reached <= first:
+        if reached < self.directory.config.target and reached <= first:
             began = _changed(self.directory.path / "provenance.json")
             if said.time < began and time.time() - began < _STARTING:
                 return "starting"
@@ -336,5 +336,5 @@ def _changed(file: Path) -> float:
 
 def _read_snapshot(directory: RunDir, games: int) -> Snapshot:
     snapshot = Snapshot(directory.config, directory.checkpoint(games))
-    snapshot.answer("")  # makes the index
+    snapshot.make_index()  # here, in a thread: nobody's first question is to wait for it
     return snapshot

@@ -22,12 +22,9 @@ def look_up(run: Run, snapshot: Snapshot, state: dict[str, Any]) -> Found:
     session = _session(run, state)
     if session.to_move is None:
         raise _wrong("state: the game is over, so nobody is to move")
-    row = snapshot.row_at(session.states)
-    if row is None:
-        infoset = snapshot.unknown_infoset(session.states)
-    else:
-        infoset = snapshot.infoset(row)
-    return Found(to_move=session.to_move, known=row is not None, infoset=infoset)
+    known = snapshot.row_at(session.states) is not None
+    infoset = snapshot.infoset_at(session.states)
+    return Found(to_move=session.to_move, known=known, infoset=infoset)
 
 
 def _session(run: Run, state: dict[str, Any]) -> Session:

@@ -53,6 +53,12 @@ class Snapshot(Policy):
         """All infosets as readers take them."""
         return self.learned(slice(None))
 
+    def make_index(self) -> None:
+        """Make what finds an infoset by a state or by its name: all keys are sorted for it."""
+        _ = self._by_key
+        if self.abstraction.read_identifier is None:
+            _ = self._by_identifier
+
     def answer(self, identifier: str) -> bytes | None:
         """The infoset as JSON, kept for the next who asks: the fast path of a policy query."""
         made = self._answers.get(identifier)
@@ -117,11 +123,11 @@ class Snapshot(Policy):
 
     @functools.cached_property
     def _alphabetical(self) -> Any:
-        """The place of each row by identifier, or by key, where identifiers are keys or too many.
+        """The place of each row by identifier; by key where there are too many to be named.
 
-        Names that are keys in hexadecimal digits have the order of the keys.
+        Identifiers that are keys in hexadecimal digits have the order of the keys.
         """
-        if self.abstraction.key_of is not None or len(self) > SEARCHED:
+        if self.abstraction.read_identifier is not None or len(self) > SEARCHED:
             order = self._by_key[0]
         else:
             name, keys = self.abstraction.identifier, self._state_rows["key"].tolist()

@@ -121,9 +121,8 @@ def find_infoset(wanted: str, rows: Any, abstraction: Abstraction) -> Infoset:
     Of a table too big to be named whole only the first names are looked at for the last of these.
     """
     text = wanted.strip()
-    exact = {hexadecimal_key(text.lower().rjust(16, "0")) if text else None}
-    exact |= {abstraction.key_of(text)} if abstraction.key_of is not None else set()
-    found = [k for k in exact if k is not None and (rows["key"] == np.uint64(k)).any()]
+    key = hexadecimal_key(text.lower().rjust(16, "0")) if text else None
+    found = [key] if key is not None and (rows["key"] == np.uint64(key)).any() else []
     names: dict[int, tuple[str, str]] = {}
     if not found:
         keys = [int(key) for key in rows["key"][:_NAMED]]

@@ -13,7 +13,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from rejoinder.measure.metrics import (
@@ -58,6 +59,7 @@ class Journal:
         self._metrics: list[Mapping[str, Any]] = []  # not yet in the file
         self._metrics_told = False  # that they cannot be written
         self._begun: _Begun | None = None  # the checkpoint that is being written
+        self._whole = False  # whether the next one shares no file with one before
         self.saved = 0  # games of the newest checkpoint
         self.longest_pause = 0.0  # seconds that a checkpoint has kept the learner from folding
 
@@ -147,43 +149,60 @@ class Journal:
     def _save(self, learner: Learner, evaluations: Evaluations) -> None:
         """Write a checkpoint, or begin to if it is a big one."""
         begin, index = time.perf_counter(), learner.take_unsaved()
-        self._records += learner.take_records()
-        checkpoint = dataclasses.replace(learner.view(), evaluations=dict(evaluations))
-        big = checkpoint.rows.nbytes >= BIG_BYTES
-        increment = Increment(self.saved, index) if big else None
+        with self._unsaved_if_it_fails(learner, index):
+            self._records += learner.take_records()
+            checkpoint = dataclasses.replace(learner.view(), evaluations=dict(evaluations))
+            big = checkpoint.rows.nbytes >= BIG_BYTES
+            increment = Increment(self.saved, index) if big and not self._whole else None
 
-        def write(before_rename: Callable[[], None] = lambda: None) -> None:
-            self._run.sync_ledger()  # it has to be there before the checkpoint is
-            self._run.save(checkpoint, increment, before_rename)
+            def write(before_rename: Callable[[], None] = lambda: None) -> None:
+                self._run.sync_ledger()  # it has to be there before the checkpoint is
+                self._run.save(checkpoint, increment, before_rename)
 
-        try:
             self._run.extend_ledger(self._ledger_from, self._records, sync=False)
             self._ledger_from, self._records = learner.games, b""
-            if big and hasattr(os, "fork"):
-                self._begun = _Begun(Writer(write), learner, learner.games, index, begin)
+            writer = self._writer(write) if big else None
+            if writer is not None:
+                self._begun = _Begun(writer, learner, learner.games, index, begin)
                 return
             write()
-        except OSError:
+        self._has_saved(learner.games, begin)
+
+    @contextmanager
+    def _unsaved_if_it_fails(self, learner: Learner, index: Any) -> Iterator[None]:
+        """These rows stay due whatever goes wrong; after an error that is not the disk's, all."""
+        try:
+            yield
+        except BaseException as error:
             learner.mark_unsaved(index)
+            self._whole = self._whole or not isinstance(error, OSError)
             self._telemetry.not_saved()
             raise
-        self._has_saved(learner.games, begin)
+
+    def _writer(self, write: Callable[[Callable[[], None]], None]) -> Writer | None:
+        """A child that writes, or None where there can be none."""
+        if not hasattr(os, "fork"):
+            return None
+        try:
+            return Writer(write)
+        except OSError as error:
+            why = error.strerror or error
+            self._report(f"no process to write the checkpoint ({why}): the learner writes it")
+            return None
 
     def _finish(self) -> None:
         """Until the checkpoint that is being written is there; OSError if it could not be."""
         if self._begun is None:
             return
-        begun, self._begun = self._begun, None
-        try:
-            begun.writer.wait()
-        except OSError:
-            begun.learner.mark_unsaved(begun.index)
-            self._telemetry.not_saved()
-            raise
+        begun = self._begun
+        begun.writer.wait()  # if this is interrupted, the child is still at work
+        self._begun = None
+        with self._unsaved_if_it_fails(begun.learner, begun.index):
+            begun.writer.check()
         self._has_saved(begun.games, begun.since)
 
     def _has_saved(self, games: int, since: float) -> None:
-        self.saved = games
+        self.saved, self._whole = games, False
         self._telemetry.saved(games, time.perf_counter() - since)
 
     def _report_failure(self, games: int, error: OSError) -> None:

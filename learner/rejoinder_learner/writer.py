@@ -29,7 +29,10 @@ _BUG = 0  # instead of an errno: what follows is a traceback
 
 
 class Writer:
-    """A child at work; `write` gets a function to call before anything becomes final."""
+    """A child at work; `write` gets a function to call before anything becomes final.
+
+    OSError if the system has no process for it.
+    """
 
     def __init__(self, write: Callable[[Callable[[], None]], None]) -> None:
         self._pipe, writing = os.pipe()
@@ -37,7 +40,12 @@ class Writer:
         with warnings.catch_warnings():
             # Python 3.12 warns of locks that other threads hold: the child takes none of them.
             warnings.simplefilter("ignore", DeprecationWarning)
-            self._pid = os.fork()
+            try:
+                self._pid = os.fork()
+            except OSError:
+                os.close(self._pipe)
+                os.close(writing)
+                raise
         if self._pid == 0:
             _work(write, writing, parent)
         os.close(writing)
@@ -50,9 +58,14 @@ class Writer:
         return self._status is not None
 
     def wait(self) -> None:
-        """Until it has ended; OSError if it could not write."""
+        """Until it has ended."""
         if self._status is None:
             self._status = os.waitpid(self._pid, 0)[1]
+
+    def check(self) -> None:
+        """Once it has ended: OSError if it could not write, RuntimeError if it is a bug."""
+        if self._status is None:
+            raise ValueError("it is still at work")
         with os.fdopen(self._pipe, "rb") as pipe:
             number, _, text = pipe.read().decode().partition(" ")
         if os.WIFSIGNALED(self._status):

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rejoinder.games.base import Abstraction
+from rejoinder.games.base import Abstraction, hexadecimal
 from rejoinder.run import checkpoints
 from rejoinder.run.checkpoints import Checkpoint, Policies
 from rejoinder.run.config import make_config
 from rejoinder.run.ledger import genesis
 from rejoinder.run.rundir import RunDir
-from rejoinder_gateway import snapshots
+from rejoinder_gateway import library, snapshots
 from rejoinder_gateway.snapshots import Query, Snapshot
 
 ROWS = 300_000
@@ -38,28 +38,29 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 
 
 class Counted:
-    """An abstraction that counts how often an infoset is put into words."""
+    """An abstraction that counts how often an infoset is put into words, or is named."""
 
-    def __init__(self, abstraction: Abstraction, key_of: Any) -> None:
+    def __init__(self, abstraction: Abstraction, *, names_are_keys: bool) -> None:
         self.named = self.described = 0
-        self._of = abstraction
         self.abstraction = dataclasses.replace(
-            abstraction, identifier=self._identifier, describe=self._describe, key_of=key_of
+            abstraction,
+            identifier=hexadecimal if names_are_keys else self._identifier,
+            describe=self._describe,
         )
 
     def _identifier(self, key: int) -> str:
+        """Not in the order of keys."""
         self.named += 1
-        return self._of.identifier(key)
+        return f"{key:016x}"[::-1]
 
     def _describe(self, key: int) -> dict[str, Any]:
         self.described += 1
         return {"key": key}
 
 
-def opened(run: RunDir, invertible: bool = True) -> tuple[Snapshot, Counted]:
+def opened(run: RunDir, *, names_are_keys: bool = True) -> tuple[Snapshot, Counted]:
     snapshot = Snapshot(run.config, run.result())
-    key_of = snapshot.abstraction.read_identifier if invertible else None
-    counted = Counted(snapshot.abstraction, key_of)
+    counted = Counted(snapshot.abstraction, names_are_keys=names_are_keys)
     snapshot.abstraction = counted.abstraction
     return snapshot, counted
 
@@ -80,16 +81,41 @@ def test_a_policy_by_identifier_puts_one_infoset_into_words(
         assert f'"visits":{row % 1000},'.encode() in answer
     assert snapshot.answer("0000000000000001") is None
     assert snapshot.answer("no such name") is None
-    assert (counted.named, counted.described) == (3, 3)
+    assert counted.described == 3
 
 
 def test_names_that_are_no_keys_are_found_by_their_hashes(run: RunDir) -> None:
-    snapshot, counted = opened(run, invertible=False)
+    snapshot, counted = opened(run, names_are_keys=False)
     for row in (0, 12_345, ROWS - 1):
-        assert snapshot.row_of(f"{int(snapshot._state_rows['key'][row]):016x}") == row
+        assert snapshot.row_of(f"{int(snapshot._state_rows['key'][row]):016x}"[::-1]) == row
     assert snapshot.row_of("no such name") is None
     assert counted.named == ROWS + 3
     assert {array.dtype.kind for array in snapshot._by_identifier} <= {"i", "u"}
+
+
+@pytest.mark.parametrize("names_are_keys", [True, False])
+def test_infosets_are_sorted_by_their_names(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, names_are_keys: bool
+) -> None:
+    monkeypatch.setattr(snapshots, "SEARCHED", ROWS)
+    snapshot, counted = opened(run, names_are_keys=names_are_keys)
+    _, page = snapshot.find(Query(sort="identifier", descending=False), offset=0, limit=100)
+    assert counted.named == (0 if names_are_keys else ROWS + 100)
+    names = sorted(map(snapshot.abstraction.identifier, snapshot._state_rows["key"].tolist()))
+    assert [infoset.identifier for infoset in page] == names[:100]
+
+
+def test_a_loaded_snapshot_has_its_index(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made by the thread that reads it, so that no question sorts keys in the event loop."""
+    snapshot = library._read_snapshot(run, CONFIG.block)
+    key = int(snapshot._state_rows["key"][7])
+    monkeypatch.setattr(np, "argsort", pytest.fail)
+    assert snapshot.row_of(f"{key:016x}") == 7
+    named, _ = opened(run, names_are_keys=False)
+    monkeypatch.undo()
+    named.make_index()
+    monkeypatch.setattr(np, "argsort", pytest.fail)
+    assert named.row_of(f"{key:016x}"[::-1]) == named._row_of_key(key) == 7
 
 
 @pytest.mark.parametrize("sort", ["visits", "regret", "identifier"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from gateway_play import API
 from rejoinder.games import queries
 from rejoinder.games.session import Session
 from rejoinder.run.rundir import RunDir
+from rejoinder_gateway.library import Library
+from rejoinder_gateway.lookup import look_up
+from rejoinder_gateway.snapshots import Snapshot
 
 
 def ask(client: TestClient, run: str, state: Any) -> Any:
@@ -67,6 +71,18 @@ def test_the_policy_of_a_state_is_that_of_its_infoset(
             assert averages == {1 / len(told["infoset"]["actions"])}
             assert told["infoset"]["visits"] == 0
     assert known > 10
+
+
+def test_an_infoset_is_described_from_the_state_where_the_game_can(runs: Path) -> None:
+    run = Library(runs, 1).run("kuhn")
+    snapshot = Snapshot(run.directory.config, run.directory.result())
+    snapshot.abstraction = dataclasses.replace(
+        snapshot.abstraction, describe_state=lambda states: {"moves": int(states[0]["n_moves"])}
+    )
+    for session in positions(runs, "kuhn", 5):
+        found = look_up(run, snapshot, plain(session))
+        assert found.known
+        assert found.infoset.description == {"moves": session.states[0]["n_moves"]}
 
 
 @pytest.mark.parametrize(

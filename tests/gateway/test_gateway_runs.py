@@ -513,6 +513,18 @@ def test_a_stream_ends_with_its_run_and_makes_nothing_up(
     assert asyncio.run(asyncio.wait_for(listen(), 60)) == []
 
 
+def test_a_run_of_blocks_is_finished_after_its_last_whole_block(tmp_path: Path) -> None:
+    fields = {"method.name": "external", "method.iterations": 10, "eval_every": 0}
+    run = RunDir.create(tmp_path / "run", make_config({"game": "kuhn", "games": 25, **fields}))
+    known = library.Library(tmp_path, 1).run("run")
+    assert (known.standing().state, known.standing().target) == ("new", 30)
+    train(run)
+    for status in ({}, {"state": "stopped", "time": 0.0, "games": "x", "target": 1}):
+        run.write_status(status)
+        told = library.Library(tmp_path, 1).run("run").standing()
+        assert (told.games, told.target, told.state) == (30, 30, "finished")
+
+
 def test_a_stream_goes_on_when_its_run_gets_more_games(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,6 +118,32 @@ def test_a_damaged_increment_is_refused_and_the_one_before_used(tmp_path: Path) 
     assert resumed.digest() == learner.digest()
 
 
+def test_a_damaged_table_costs_only_the_checkpoints_that_share_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "MOST_SHARING", 4)  # increments are never too heavy
+    config = CONFIG.model_copy(update={"checkpoints_kept": 20})
+    run = RunDir.create(tmp_path / "run", config)
+    journal = Journal(run, pytest.fail)
+    learner, _ = journal.resume()
+    for units in range(60, 66):
+        play(learner, units)
+        journal.save(learner)
+    journal.wait()
+    *shared, whole, last = run.checkpoint_games()
+    names = {games: len(files_of(run, games)) for games in run.checkpoint_games()}
+    assert names == {games: n + 1 for n, games in enumerate(shared)} | {whole: 1, last: 2}
+    file = run.path / f"checkpoints/{last:08d}/table.bin"
+    content = bytearray(file.read_bytes())
+    content[20] ^= 1
+    file.write_bytes(content)
+    problems: list[str] = []
+    resumed, _ = Journal(run, problems.append).resume()
+    assert (resumed.games, len(problems)) == (shared[-1], 2)
+    play(resumed, learner.units)
+    assert resumed.digest() == learner.digest()
+
+
 def test_a_writer_that_fails_is_reported_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,12 +177,65 @@ def test_a_writer_that_fails_is_reported_and_nothing_is_lost(
 def test_an_error_in_the_writer_is_not_taken_for_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, journal, learner = begin(tmp_path / "run", [])
-    monkeypatch.setattr(checkpoints, "digest", lambda *_: 1 / 0)
-    play(learner, 8)
+    run, journal, learner = begin(tmp_path / "run", [])
+    play(learner, 60)
     journal.save(learner)
+    journal.wait()
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints, "digest", lambda *_: 1 / 0)
+        play(learner, 63)
+        journal.save(learner)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         journal.wait()
+    for units, files in (
+        (63, {"table.bin"}),  # whole, as a learner that ends by the error saves once more
+        (64, {"table.bin", "table-320.bin"}),
+    ):
+        play(learner, units)
+        assert journal.save(learner)
+        journal.wait()
+        assert files_of(run, learner.games) == files
+        assert everything(Learner(CONFIG, run.checkpoint(learner.games))) == everything(learner)
+
+
+@pytest.mark.parametrize("name", ["view", "take_records"])
+def test_an_error_before_the_writer_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    run, journal, learner = begin(tmp_path / "run", [])
+    play(learner, 60)
+    journal.save(learner)
+    journal.wait()
+    play(learner, 63)
+    with monkeypatch.context() as patched:
+        patched.setattr(learner, name, lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            journal.save(learner)
+    play(learner, 64)
+    journal.save_last(learner)
+    assert everything(Learner(CONFIG, run.checkpoint(320))) == everything(learner)
+
+
+def test_without_a_process_to_write_it_the_learner_writes_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    run, journal, learner = begin(tmp_path / "run", told)
+    play(learner, 8)
+
+    def fork() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    before = len(os.listdir("/proc/self/fd"))
+    assert journal.save(learner)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert journal.saved == 40
+    assert everything(Learner(CONFIG, run.checkpoint(40))) == everything(learner)
+    assert told == [
+        "no process to write the checkpoint (Resource temporarily unavailable): "
+        "the learner writes it"
+    ]
 
 
 def test_training_beside_the_writer_gives_the_digest_of_training_without(

@@ -137,6 +137,21 @@ def test_a_longer_run_goes_through_the_states_of_the_shorter(tmp_path: Path) -> 
     assert RunDir.open(tmp_path / "run").config.games == 24
 
 
+def test_a_run_ends_after_a_whole_unit_and_can_be_continued_from_there(tmp_path: Path) -> None:
+    fields = {"method.name": "external", "method.iterations": 10, "eval_every": 0}
+    config = make_config({"game": "kuhn", "games": 25, **fields})
+    run = RunDir.create(tmp_path / "run", config)
+    result = train(run)
+    assert (result.games, result.finished) == (30, True)
+    run.write_status({})  # so that checkpoints tell how far it is
+    assert run.standing()["state"] == "finished"
+    assert run.standing()["target"] == 30
+    again = RunDir.open_or_create(tmp_path / "run", config)
+    assert (train(again).digest, again.config.games) == (result.digest, 25)
+    with pytest.raises(RunError, match="has 30 iterations already; 20 are fewer"):
+        run.continue_with(make_config({"game": "kuhn", "games": 15, **fields}))
+
+
 def test_a_damaged_checkpoint_costs_time_not_the_digest(tmp_path: Path) -> None:
     config = kuhn(checkpoint_every=5)
     run = RunDir.create(tmp_path / "run", config)

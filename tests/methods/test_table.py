@@ -16,7 +16,6 @@ from rejoinder.methods.tabular.table import (
     Table,
     find,
     find_or_add,
-    grown,
     index_of,
     new_table,
     table_of,
@@ -25,6 +24,11 @@ from rejoinder.methods.tabular.table import (
 
 ROW = np.dtype([("key", "<u8"), ("mark", "<i8")], align=True)
 WORD = 2**64
+
+
+def grown(table: Table) -> Table:
+    """One with twice the room."""
+    return with_room(table, 2 * len(table.rows) - int(table.size[0]))
 
 
 @kernel
@@ -168,6 +172,16 @@ def test_dense_keys_give_the_rows_that_hashed_ones_give(keys: list[int], asked: 
         ]
 
 
+@pytest.mark.parametrize("make", [index_of, table_of])
+def test_more_rows_than_dense_keys_are_refused(make: Any) -> None:
+    """An index without an empty slot would be searched for ever."""
+    rows = np.zeros(16, ROW)
+    rows["key"] = np.arange(16) * 5
+    assert look_up(make(rows[:15], dense=12), np.uint64(3)) == EMPTY
+    with pytest.raises(ValueError, match="16 rows are more than there are dense keys"):
+        make(rows, dense=12)
+
+
 def test_rows_of_a_big_table_stay_where_they_are_when_it_grows() -> None:
     table = new_table(ROW, 2**17)
     table.rows[enter(table, np.uint64(7))]["mark"] = 11
@@ -178,6 +192,13 @@ def test_rows_of_a_big_table_stay_where_they_are_when_it_grows() -> None:
     assert table.rows.ctypes.data == place
     assert table.rows[look_up(table, np.uint64(7))]["mark"] == 11
     assert table.rows[-1] == np.zeros(1, ROW)[0]
+
+
+def test_a_kernel_without_huge_pages_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmap, "MADV_HUGEPAGE", -1, raising=False)  # refused with EINVAL
+    table = new_table(ROW, 2**17)
+    assert enter(table, np.uint64(7)) == 0
+    assert isinstance(table.rows.base.base, memoryview)  # reserved all the same
 
 
 def test_where_no_memory_can_be_reserved_growing_copies(monkeypatch: pytest.MonkeyPatch) -> None:

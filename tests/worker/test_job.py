@@ -100,6 +100,17 @@ def test_an_evaluation_is_that_of_sequential_training(bench: Bench) -> None:
     assert answer.matches == play_matches(config, 6, table_of(bench.learner.policy_rows()))
 
 
+def test_policies_with_a_key_twice_are_answered_as_missing(bench: Bench) -> None:
+    bench.play(6)
+    name, rows = SnapshotId(6, bench.learner.head), bench.learner.policy_rows()
+    rows["key"][1] = rows["key"][0]
+    bench.publisher.publish_for_evaluation(name, rows)
+    answer = bench.do(EvaluationLease(name, 30, evaluation_kernel(bench.config)))
+    assert isinstance(answer, Refusal)
+    assert answer.snapshot_missing
+    assert answer.reason == "snapshot 6: it belongs to another table: a key is there twice"
+
+
 @pytest.mark.parametrize(
     "lease",
     [

@@ -106,6 +106,7 @@ class Player:
         policy = TableSnapshot(policy_dtype(task.actions), dense=task.dense)
         parts = self.bus.snapshot_for_evaluation(games)
         self._snapshots.assemble(policy, lease.snapshot, parts, policies=True)
+        _complete(policy, lease.snapshot)
         self.evaluations += 1
         return Evaluation(lease.snapshot, self.name, play_matches(config, games, policy.table))
 
@@ -190,15 +191,9 @@ class SnapshotCache:
         self.assemble(self._snapshot, chain.pop(), itertools.chain([first], parts))
         for name in reversed(chain):  # read again: they may be more than there is room for
             self.assemble(self._snapshot, name, self._bus.snapshot(name.games))
-        self._complete(wanted)
-        return self._snapshot
-
-    def _complete(self, wanted: SnapshotId) -> None:
-        try:
-            self._snapshot.complete()
-        except ValueError as error:
-            raise MissingSnapshot(f"snapshot {wanted.games}: {error}") from None
+        _complete(self._snapshot, wanted)
         self._name = wanted
+        return self._snapshot
 
     def newest(self) -> SnapshotId:
         name = self._bus.newest()
@@ -246,6 +241,13 @@ class SnapshotCache:
 
     def _empty(self) -> Snapshot:
         return self._method.snapshot(self._task)
+
+
+def _complete(snapshot: Snapshot, name: SnapshotId) -> None:
+    try:
+        snapshot.complete()
+    except ValueError as error:
+        raise MissingSnapshot(f"snapshot {name.games}: {error}") from None
 
 
 def about(player: Player, since: float, **more: Any) -> dict[str, Any]:

@@ -34,14 +34,14 @@ def demo(
     output = Output(as_json)
     port = free_port("--port", port)  # before anything is trained in vain
     directory = RunDir.open_or_create(run, load_config("paper", _CONFIG))
-    if max(directory.checkpoint_games(), default=0) < directory.config.games:
+    if max(directory.checkpoint_games(), default=0) < directory.config.target:
         with graceful_stop() as should_stop:
             result = train_with_workers(
                 *(directory, None, cores(), "training a small agent", should_stop, output),
                 mode="ordered",
                 patience=60.0,
             )
-        tell_result(result, run, output)
+        tell_result(result, directory, output)
         if not result.finished:
             raise typer.Exit(130)
     serve_gateway(Settings.read(os.environ, {"runs": run.parent, "port": port}), output)

@@ -85,7 +85,7 @@ def notice(report: Report) -> str | None:
             "rejoinder reproduce without --quick for the experiment itself."
         )
     for subject in report.subjects:
-        target = subject.config.games
+        target = subject.config.target
         if subject.games < target:
             told.append(
                 f"{subject.name} is not finished: this is what it was after {subject.games:,} of "

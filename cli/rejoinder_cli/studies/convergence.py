@@ -122,12 +122,12 @@ def train(task: Task, should_stop: Callable[[], bool] = lambda: False) -> Traine
     config = task.config
     last = config.model_copy(update={"eval_games": task.tests})
     actor, learner, curve = config.actor(), Learner(config), []
-    while learner.games < config.games:
+    while learner.units < config.units:
         if should_stop():
             raise Stopped
         learner.fold(actor.play(learner.units, learner.snapshot_for(learner.units)))
-        if is_due(config, config.eval_every, learner.games):
-            at = last if learner.games == config.games else config
+        if is_due(config, config.eval_every, learner.units):
+            at = last if learner.units == config.units else config
             curve.append(_evaluate(at, learner))
     return Trained(
         batch=config.batch,

@@ -62,7 +62,6 @@ class Abstraction(Capable):
     options: bool = False  # whether an action may stand for more than one move
     data: Callable[[], Mapping[str, Array]] | None = None  # arrays that it brings, such as buckets
     make_argument: Callable[[Mapping[str, Array]], Any] | None = None  # data → see `argument`
-    key_of: Callable[[str], int | None] | None = None  # a readable identifier → infoset key
     dense_keys: Callable[[Any], int] | None = None  # rules → n, if all keys are below n
     capabilities: tuple[Any, ...] = ()
 
@@ -90,8 +89,8 @@ class Abstraction(Capable):
 
     @property
     def read_identifier(self) -> Callable[[str], int | None] | None:
-        """The inverse of `identifier`, where there is one."""
-        return hexadecimal_key if self.identifier is hexadecimal else self.key_of
+        """The inverse of `identifier`, where identifiers are keys."""
+        return hexadecimal_key if self.identifier is hexadecimal else None
 
     def description(self, key: int) -> JsonDict:
         """What an infoset key says; only the key itself where it cannot be read."""

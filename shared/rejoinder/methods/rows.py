@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,8 @@ def _reserve(needed: int) -> Any:
     except (OSError, ValueError):
         return np.zeros(needed, np.uint8)
     if hasattr(mmap, "MADV_HUGEPAGE"):  # rows are read all over the place
-        memory.madvise(mmap.MADV_HUGEPAGE)
+        with suppress(OSError):  # a kernel without huge pages; it is only advice
+            memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, np.uint8)
 
 

@@ -8,8 +8,9 @@
     evaluation-N.bin  the policies after N games, if their evaluation is still to come
 
 A checkpoint costs what has changed since the one before: it shares that one's files of the table by
-hard links and adds one (`Increment`). When those weigh as much as `table.bin` the table is written
-whole again. Every checkpoint is complete by itself, so any of them can be removed.
+hard links and adds one (`Increment`). When those weigh as much as `table.bin`, or `MOST_SHARING`
+checkpoints have it, the table is written whole again. Every checkpoint is complete by itself, so
+any of them can be removed; but a shared file that is damaged damages all that share it.
 
 Invariant: a checkpoint whose content is not what was written is never taken; `DamagedError` says
 what is wrong with it. Binary files are raw little-endian rows; their dtype follows from the config.
@@ -43,6 +44,7 @@ from rejoinder.run.ledger import genesis
 
 FORMAT = 3  # of the whole run directory; a reader refuses what it does not know
 NEWEST_KEPT = 3  # checkpoints that are never thinned out
+MOST_SHARING = 8  # checkpoints in a row that share one `table.bin`: they are damaged together
 
 _BLOCK = 2**16  # rows that are made at once
 MAPPED_BYTES = 2**24  # files that are bigger are mapped, not read
@@ -208,7 +210,7 @@ def _share(
     ours = (config.fingerprint, _plain_dtype(checkpoint.rows.dtype))
     if (manifest.fingerprint, manifest.dtype) != ours or manifest.games >= checkpoint.games:
         return None
-    if weight >= files[_TABLE].rows:
+    if weight >= files[_TABLE].rows or len(names) >= MOST_SHARING:
         return None
     for name in names:
         try:

@@ -7,7 +7,7 @@
     checkpoints/N/      the learner's state after N games, in eight digits (see `checkpoints`);
                         at 0 what the run starts from, if that is not nothing
     quarantine.jsonl    messages that were refused, with the reason (see `add_to_quarantine`)
-    workers.json        which workers have brought games since when, and which are banned
+    workers.json        which workers have brought units since when, and which are banned
     status.json         what the trainer last said of itself
     stop                there: somebody has asked the trainer to stop
     report.html         written by `rejoinder report`, with figures/ beside it
@@ -15,7 +15,8 @@
 
 Invariant: a reader sees a file or a checkpoint whole or not at all, whenever the writer is killed
 (see `files`), and never takes a checkpoint whose content is not what was written: a damaged one is
-reported with the reason and the one before it is used.
+reported with the reason and the newest one that is whole is used. That may be some checkpoints
+back: those of a big table share files, and what damages a shared file damages all of them.
 """
 
 from __future__ import annotations
@@ -136,9 +137,9 @@ class RunDir:
             difference = describe_difference(self.config, config)
             raise RunError(f"{self.path} is a run of another config: {difference}")
         there = max(self.checkpoint_games(), default=0)
-        if there > config.games:
+        if there > config.target:
             raise RunError(
-                f"games: {self.path} has {there} games already; {config.games} are fewer"
+                f"games: {self.path} has {there} {config.counts} already; {config.target} are fewer"
             )
         if config != self.config:
             with self.locked():
@@ -246,9 +247,10 @@ class RunDir:
             ended = said["state"] in ("finished", "stopped")
             alive = not ended and time.time() - said["time"] < FRESH
             return said | {"alive": alive, "state": said["state"] if ended or alive else "gone"}
-        games, target = max(self.checkpoint_games(), default=0), self.config.games
+        games, target = max(self.checkpoint_games(), default=0), self.config.target
         state = "finished" if games >= target else "stopped"
-        return {"games": games, "target": target, "state": state, "alive": False, "workers": {}}
+        told = {"games": games, "target": target, "counts": self.config.counts}
+        return told | {"state": state, "alive": False, "workers": {}}
 
     def request_stop(self) -> None:
         """Ask whoever trains the run to write a checkpoint and stop."""
@@ -262,15 +264,15 @@ class RunDir:
         (self.path / _STOP).unlink(missing_ok=True)
 
     def write_workers(self, known: Mapping[str, Any]) -> None:
-        """Keep who has brought games since when, and who may bring no more."""
+        """Keep who has brought units since when, and who may bring no more."""
         write_json(self.path / _WORKERS, known)
 
     def workers(self) -> dict[str, Any]:
-        """What `write_workers` has kept: `first_game` by name, and `banned`."""
+        """What `write_workers` has kept: `first_unit` by name, and `banned`."""
         known = read_json(self.path / _WORKERS)
-        first, banned = known.get("first_game"), known.get("banned")
+        first, banned = known.get("first_unit"), known.get("banned")
         return {
-            "first_game": first if isinstance(first, dict) else {},
+            "first_unit": first if isinstance(first, dict) else {},
             "banned": banned if isinstance(banned, list) else [],
         }
 

@@ -227,7 +227,10 @@ class Codec:
             raise WireError(f"snapshot: {len(index)} row numbers for {len(rows)} rows")
         if len(index) and (index[-1] >= size or (index[1:] <= index[:-1]).any()):
             raise WireError("snapshot: row numbers must increase and lie inside the table")
-        flaw = check_policies(rows) if policies else self._method.check_snapshot(self._task, rows)
+        if policies:
+            flaw = check_policies(rows, self._task.dense)
+        else:
+            flaw = self._method.check_snapshot(self._task, rows)
         if flaw:
             raise WireError(f"snapshot: {flaw}")
         return SnapshotPart(

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from rejoinder.methods.patch import Patch
-from rejoinder.methods.rows import new_rows, opaque
-from rejoinder.methods.tabular.patch import write_patch
+from rejoinder.methods.rows import new_rows, opaque, widened
 from rejoinder.methods.tabular.table import Table, indexed, new_table, table_of, with_room
 
 _FIRST_ROWS = 256  # room in a new table; it grows by itself
@@ -78,7 +77,7 @@ class TableSnapshot:
 
     @property
     def table(self) -> Table:
-        """As actors take it; `ValueError` if a key is there twice."""
+        """As actors take it; `ValueError` if a key is there twice, or is no dense one."""
         if self._table is None:
             self._table = new_table(self._rows.dtype, 1, self._dense)
         if self._table.size[0] < self._used or len(self._table.rows) < len(self._rows):
@@ -86,20 +85,27 @@ class TableSnapshot:
         return self._table
 
     def apply(self, patch: Patch) -> None:
-        self._rows, self._used = write_patch(self._rows, self._used, patch)
+        self._rows, self._used = _write_patch(self._rows, self._used, patch)
 
     def complete(self) -> None:
         try:
             _ = self.table
-        except ValueError:
-            raise ValueError("it belongs to another table: it adds a key twice") from None
+        except ValueError as error:
+            raise ValueError(f"it belongs to another table: {error}") from None
 
     def copy(self) -> TableSnapshot:
         return TableSnapshot(self._rows.dtype, self.rows, self._dense)
 
 
-def check_keys(dense: int | None, rows: Any) -> str | None:
-    """Why these keys cannot be: dense ones are where the index has a slot."""
-    if dense is not None and (rows["key"] >= np.uint64(dense)).any():
-        return f"keys must be below {dense}"
-    return None
+def _write_patch(rows: Any, used: int, patch: Patch) -> tuple[Any, int]:
+    """Rows of a table with the patch in them, and how many are used then."""
+    index, known = patch.index, int(np.searchsorted(patch.index, used))
+    added = len(index) - known
+    if (rows["key"][index[:known]] != patch.rows["key"][:known]).any():
+        raise ValueError("the patch belongs to another table: its keys are not the rows' keys")
+    if (index[known:] != np.arange(used, used + added)).any():
+        raise ValueError("the patch belongs to another table: it leaves a gap behind the last row")
+    if used + added > len(rows):
+        rows = widened(rows, used, used + added)
+    opaque(rows)[index] = opaque(patch.rows)
+    return rows, used + added

@@ -12,9 +12,9 @@ from rejoinder.games.clamps import Clamps
 from rejoinder.kernel.masks import mask_table, words_for, words_of
 from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
-from rejoinder.methods.policies import check_policies, policy_dtype
+from rejoinder.methods.policies import check_keys, check_policies, policy_dtype
 from rejoinder.methods.rows import opaque
-from rejoinder.methods.tabular.model import TableModel, TableSnapshot, check_keys
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot
 from rejoinder.methods.tabular.rollout import (
     AVERAGING,
     entry_dtype,
@@ -148,7 +148,7 @@ ROLLOUT = Method(
     snapshot_dtype=lambda task: policy_dtype(task.actions),
     most_entries=lambda task: task.game.max_decisions(task.rules),
     check_delta=_check_delta,
-    check_snapshot=lambda _, rows: check_policies(rows),
+    check_snapshot=lambda task, rows: check_policies(rows, task.dense),
     actor=RolloutActor,
     model=_model,
     snapshot=lambda task: TableSnapshot(policy_dtype(task.actions), dense=task.dense),

@@ -11,9 +11,9 @@ from pydantic import Field
 from rejoinder.kernel.masks import mask_field, mask_table
 from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
-from rejoinder.methods.policies import policy_dtype
+from rejoinder.methods.policies import check_keys, policy_dtype
 from rejoinder.methods.tabular import walks
-from rejoinder.methods.tabular.model import TableModel, TableSnapshot, check_keys
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot
 from rejoinder.methods.tabular.table import EMPTY, new_table
 from rejoinder.methods.tabular.weighting import (
     DISCOUNTED,
@@ -191,13 +191,13 @@ def _check_delta(task: Task, entries: Rows) -> str | None:
     )
 
 
-def _check_snapshot(rows: Rows) -> str | None:
+def _check_snapshot(task: Task, rows: Rows) -> str | None:
     strategy = rows["strategy"]
     if not ((strategy >= 0) & (strategy <= 1)).all():  # NaN fails too
         return "probabilities must lie between 0 and 1"
     if not (np.abs(strategy.sum(axis=1) - 1) < 1e-5).all():
         return "probabilities must sum to 1"
-    return None
+    return check_keys(task.dense, rows)
 
 
 def _work(task: Task, entries: Rows) -> Work:
@@ -217,7 +217,7 @@ def _method(name: str, settings: type[SamplingSettings], play_block: Kernel, sol
         snapshot_dtype=lambda task: strategy_dtype(task.actions),
         most_entries=lambda _: MAX_ENTRIES,
         check_delta=_check_delta,
-        check_snapshot=lambda _, rows: _check_snapshot(rows),
+        check_snapshot=_check_snapshot,
         actor=lambda task: BlockActor(task, play_block),
         model=_model,
         snapshot=lambda task: TableSnapshot(strategy_dtype(task.actions), dense=task.dense),

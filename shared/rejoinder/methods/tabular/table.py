@@ -41,13 +41,11 @@ def new_table(row_dtype: np.dtype[Any], rows: int, dense: int | None = None) -> 
     return Table(slots, new_rows(row_dtype, room), np.zeros(1, np.int64), spread)
 
 
-def grown(table: Table) -> Table:
-    """The same rows in a table with twice the room; the old one must not be added to."""
-    return _with_room_for(table, 2 * len(table.rows))
-
-
 def with_room(table: Table, rows: int) -> Table:
-    """The table, grown if so many new rows might not fit."""
+    """The table, or one with more room if so many new rows might not fit.
+
+    Nothing must be added to the old one then.
+    """
     needed = int(table.size[0]) + rows
     return table if needed <= len(table.rows) else _with_room_for(table, needed)
 
@@ -56,6 +54,7 @@ def table_of(rows: Any, dense: int | None = None) -> Table:
     """A table that holds a copy of the given rows."""
     table = new_table(rows.dtype, max(len(rows), 1), dense)
     opaque(table.rows)[: len(rows)] = opaque(rows)
+    _check_room(table.slots, len(rows))
     enter(table, 0, len(rows))
     return table
 
@@ -66,14 +65,24 @@ def index_of(rows: Any, dense: int | None = None) -> Table:
 
 
 def indexed(table: Table, rows: Any, used: int) -> Table:
-    """A table over rows that begin with those of `table`; ValueError if a key is there twice."""
+    """A table over rows that begin with those of `table`.
+
+    ValueError if a key is there twice, or if there are more rows than there are dense keys.
+    """
     first, slots, size = int(table.size[0]), table.slots, table.size
     if table.spread != 1 and 2 * used > len(slots):
         first, slots, size = 0, _empty_slots(2 * room_for(used)), np.zeros(1, np.int64)
     made = Table(slots, rows, size, table.spread)
+    _check_room(slots, used)
     if not enter(made, first, used):
         raise ValueError("a key is there twice")
     return made
+
+
+def _check_room(slots: Any, rows: int) -> None:
+    """A slot must stay empty, or a search for a key that is not there would never end."""
+    if rows >= len(slots):
+        raise ValueError(f"{rows} rows are more than there are dense keys")
 
 
 def _empty_slots(capacity: int) -> Any:
