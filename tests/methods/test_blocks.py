@@ -208,8 +208,9 @@ def test_a_run_from_another_goes_on_with_its_weights(weighting: str, tmp_path: P
     for unit in range(half, units):
         learner.fold(deltas[unit])
         learner = Learner(more, learner.checkpoint())  # a resumed run is in no other place
-    assert set(learner.rows.dtype.names) - {"before"} == set(start.rows.dtype.names) - {"before"}
-    for name in set(learner.rows.dtype.names) - {"before"}:
+    names = set(straight.rows.dtype.names or ()) - {"before"}
+    assert {"key", "visits", "weight", "regret", "average"} <= names
+    for name in names:
         np.testing.assert_array_equal(learner.rows[name], straight.rows[name], name)
 
 
