@@ -86,17 +86,53 @@ def test_every_game_and_method_has_an_identity_of_its_own() -> None:
     assert len(made) == len(GAMES) * len(METHODS)
 
 
-TABLE = {"a": 1}
+def test_what_a_game_begins_with_is_part_of_the_identity() -> None:
+    tiny, medium = (make_config({"game": "deal", "rules": r}).kernel for r in ("tiny", "medium"))
+    assert tiny != medium
+
+
+CALLED = """
+import sys
+from numba.core.dispatcher import Dispatcher
+from rejoinder.kernel.identity import sources
+from rejoinder.run.config import make_config
+
+config = make_config({"game": "kuhn", "method": sys.argv[1]})
+task, method = config.task(), config.load_method()
+actor, model, snapshot = method.actor(task), method.model(task, None), method.snapshot(task)
+for unit in range(2):
+    delta = actor.play(unit, snapshot)
+    model.fold(unit, [len(delta)], delta)
+    snapshot.apply(model.changes())
+    snapshot.complete()
+method.model(task, method.as_start(task, model.rows)).fold(0, [len(delta)], delta)
+modules = [module for name, module in sys.modules.items() if name.startswith("rejoinder.")]
+found = {id(value): value for module in modules for value in vars(module).values()}
+kernels = [k for k in found.values() if isinstance(k, Dispatcher) and k.targetoptions.get("nogil")]
+names = {f"{k.__module__}.{k.__qualname__}" for k in kernels if k.overloads}
+print(len(names), *(names - set(sources(method.code))))
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_kernel_that_a_method_calls_is_part_of_its_identity(method: str) -> None:
+    done = subprocess.run([sys.executable, "-c", CALLED, method], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    called, *missing = done.stdout.split()
+    assert (int(called) >= 3, missing) == (True, [])
+
+
+NAMES = ["a"]
 
 
 @rule
-def reads_a_table() -> Any:
-    return TABLE
+def reads_a_list() -> Any:
+    return NAMES
 
 
 def test_what_cannot_be_hashed_has_no_identity() -> None:
-    with pytest.raises(TypeError, match="TABLE: compiled code names a dict"):
-        identity([reads_a_table])
+    with pytest.raises(TypeError, match="NAMES: compiled code names a list"):
+        identity([reads_a_list])
 
 
 @pytest.fixture
@@ -106,9 +142,12 @@ def package(tmp_path: Path) -> Path:
     return Path(shutil.copytree(PACKAGE, tmp_path / "rejoinder", ignore=ignored))
 
 
-IDENTITIES = """
+LEARNED = ("deal", "kuhn", "kuhn external", "kuhn full")  # a game, and a method if not the default
+
+IDENTITIES = f"""
 from rejoinder.run.config import make_config
-print(*(make_config({"game": game}).kernel for game in ("deal", "kuhn")))
+for game, *method in map(str.split, {LEARNED}):
+    print(make_config({{"game": game, "method": (*method, "rollout")[0]}}).kernel)
 """
 
 # The entry point is in games/queries.py, the rule that is edited in games/kuhn/__init__.py.
@@ -148,33 +187,39 @@ def edit(package: Path, source: str, old: str, new: str) -> None:
     (package / source).write_text(text.replace(old, new))
 
 
-BOTH = {"deal", "kuhn"}
+ALL = set(LEARNED)
+KUHN = ALL - {"deal"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "old", "new", "changed"),
     [
-        ("games/kuhn/__init__.py", "stake = 2.0", "stake = 5.0", {"kuhn"}),
-        ("kernel/rng.py", "0x94D049BB133111EB", "0x94D049BB133111ED", BOTH),
-        ("kernel/masks.py", "builder.sub(mask", "builder.add(mask", BOTH),
-        ("kernel/masks.py", "record[name] = mask[0]", "record[name] = mask[1]", BOTH),
-        ("methods/tabular/regret.py", "max(weight, 0.0)", "max(0.0, weight)", BOTH),
+        ("games/kuhn/__init__.py", "stake = 2.0", "stake = 5.0", KUHN),
+        ("kernel/rng.py", "0x94D049BB133111EB", "0x94D049BB133111ED", ALL),
+        ("kernel/masks.py", "builder.sub(mask", "builder.add(mask", ALL),
+        ("kernel/masks.py", "record[name] = mask[0]", "record[name] = mask[1]", ALL),
+        ("methods/tabular/regret.py", "max(weight, 0.0)", "max(0.0, weight)", {"deal", "kuhn"}),
         (
             "games/deal/cards.py",
             "np.array([2, 3, 3], np.int8)",
             "np.array([2, 3, 2], np.int8)",
             {"deal"},
         ),
+        # Code that is not compiled, and what a game begins with.
+        ("methods/tabular/weighting.py", "math.sqrt(t)", "math.sqrt(t + 1)", {"kuhn external"}),
+        ("methods/exact/tree.py", "np.add.at(utilities", "np.add.at(-utilities", {"kuhn full"}),
+        ("methods/exact/full.py", 'rows["weight"].max', 'rows["weight"].min', {"kuhn full"}),
+        ("games/deal/rules.py", "= rules.just_say_no", "= rules.just_say_no + 1", {"deal"}),
     ],
 )
-def test_what_is_compiled_changes_the_identity(
+def test_what_results_depend_on_changes_the_identity(
     package: Path, source: str, old: str, new: str, changed: set[str]
 ) -> None:
     before = run(IDENTITIES, package)
     edit(package, source, old, new)
     after = run(IDENTITIES, package)
-    differ = {g for g, x, y in zip(("deal", "kuhn"), before, after, strict=True) if x != y}
+    differ = {name for name, x, y in zip(LEARNED, before, after, strict=True) if x != y}
     assert differ == changed
 
 

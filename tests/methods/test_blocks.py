@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +15,18 @@ from trees import solved, tree_of
 
 from rejoinder.games import GAMES
 from rejoinder.measure.exploit import policy_exploitability
+from rejoinder.methods.base import CheckedActor
 from rejoinder.methods.exact.full import VARIANTS
 from rejoinder.methods.tabular import sampling_method
 from rejoinder.methods.tabular.table import table_of
+from rejoinder.methods.tabular.walks import MIN_SAMPLED
 from rejoinder.methods.tabular.weighting import WEIGHTINGS, entry_dtype
-from rejoinder.run.config import RunConfig
+from rejoinder.run.checkpoints import first_checkpoint
+from rejoinder.run.config import ConfigError, RunConfig, make_config
 from rejoinder.run.rundir import RunDir
+from rejoinder.run.starts import begin, read_start
 from rejoinder.transport.server import EmbeddedServer
+from rejoinder_learner.sequential import train
 from rejoinder_learner.state import Learner
 
 METHODS = ("external", "outcome", "chance")
@@ -156,3 +163,78 @@ def test_external_sampling_does_on_an_abstraction_what_the_exact_solver_does() -
     assert reference.exploitability == pytest.approx(0.05625, abs=1e-4)
     assert sampled.exploitability == pytest.approx(reference.exploitability, abs=0.004)
     assert sampled.value == pytest.approx(0.0, abs=0.004)
+
+
+@pytest.mark.parametrize("rules", ["tiny", "medium"])
+def test_outcome_sampling_gives_units_of_long_games_that_are_taken(rules: str) -> None:
+    """The probability of such a sample may be less than any number that a computer has."""
+    deal = config("deal", "outcome", rules=rules)
+    task, method = deal.task(), deal.load_method()
+    actor, snapshot = method.actor(task), method.snapshot(task)
+    units = [actor.play(unit, snapshot).copy() for unit in range(60)]
+    assert [method.check_delta(task, delta) for delta in units] == [None] * 60
+    least = 1 / MIN_SAMPLED
+    assert max(float(np.abs(delta["regret"]).max(initial=0)) for delta in units) > least / 100
+
+
+def test_what_the_learner_would_refuse_is_an_error_of_its_actor() -> None:
+    kuhn = config("kuhn", "external")
+    task, method = kuhn.task(), kuhn.load_method()
+
+    class Broken:
+        def play(self, unit: int, snapshot: Any) -> Any:
+            delta = method.actor(task).play(unit, snapshot)
+            delta["regret"][1] = np.inf
+            return delta
+
+    broken = dataclasses.replace(method, actor=lambda _: Broken())
+    with pytest.raises(ValueError, match="unit 3 of the method external is wrong: entry 1 is not"):
+        CheckedActor(broken, task).play(3, method.snapshot(task))
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_a_run_from_another_goes_on_with_its_weights(weighting: str, tmp_path: Path) -> None:
+    leduc = config("leduc", "external", weighting=weighting)
+    units, half = 40, 20
+    straight, actor, deltas = Learner(leduc), leduc.actor(), []
+    for unit in range(units):
+        deltas.append(actor.play(unit, straight.snapshot_for(unit)).copy())
+        straight.fold(deltas[-1])
+    run = RunDir.create(tmp_path / "run", leduc.model_copy(update={"games": half * leduc.block}))
+    train(run)
+    start = read_start(run.path)
+    more = begin(leduc, start)
+    learner = Learner(more, first_checkpoint(more, start.rows))
+    for unit in range(half, units):
+        learner.fold(deltas[unit])
+        learner = Learner(more, learner.checkpoint())  # a resumed run is in no other place
+    names = set(straight.rows.dtype.names or ()) - {"before"}
+    assert {"key", "visits", "weight", "regret", "average"} <= names
+    for name in names:
+        np.testing.assert_array_equal(learner.rows[name], straight.rows[name], name)
+
+
+def test_a_run_has_no_more_units_than_rows_can_count() -> None:
+    many = 2 * 10**11
+    assert make_config({"game": "kuhn", "method": "external", "games": many}).games == many
+    with pytest.raises(ConfigError, match="the method external takes 2,147,483,647 at most"):
+        make_config({"game": "kuhn", "method": "external", "games": 2 * many})
+    assert make_config({"game": "kuhn", "method": "rollout", "games": 10**12}).units == 10**12
+
+
+def test_a_start_behind_too_many_units_is_refused() -> None:
+    kuhn = config("kuhn", "external")
+    rows = learn(kuhn, 3).rows.copy()
+    rows["unit"][0] = 2**31 + 1
+    with pytest.raises(ValueError, match="2,147,483,649 units behind it are too many"):
+        kuhn.load_method().as_start(kuhn.task(), rows)
+
+
+def test_visits_that_cannot_be_counted_are_not() -> None:
+    kuhn = config("kuhn", "external", weighting="uniform")
+    model = kuhn.load_method().model(kuhn.task(), None)
+    delta = np.zeros(1, entry_dtype(kuhn.task().actions))
+    delta["key"], delta["legal"], delta["visits"] = 1, 3, 2**31 + 5
+    for unit in range(3):
+        model.fold(unit, [1], delta)
+    assert model.rows["visits"].tolist() == [2**32 - 1]

@@ -47,7 +47,7 @@ class Trainer:
         seed: int = 1,
         decay: float = 1.0,
         averaging: str = "buffer",
-        common_luck: bool = False,
+        common_random_numbers: bool = False,
     ) -> None:
         self.game = GAMES[game]
         self.abstraction = self.game.abstraction(abstraction)
@@ -59,7 +59,7 @@ class Trainer:
         self._fixed = (self.game.template(rules), np.zeros(2, self.game.dtype), np.zeros(3, STREAM))
         self._entries = np.zeros(self.game.max_decisions(rules), entry_dtype(actions))
         self._rollouts = rollouts
-        self._common_luck = common_luck
+        self._common_random_numbers = common_random_numbers
         clamps = self.abstraction.capability(Clamps) or Clamps()
         masks = (np.uint64(clamps.never), np.uint64(clamps.passive))
         self._fold_settings = (decay, AVERAGING[averaging], *masks)
@@ -78,7 +78,7 @@ class Trainer:
             self.abstraction.argument(),
             self._rollouts,
             self.epsilon,
-            self._common_luck,
+            self._common_random_numbers,
             self._entries,
         )
         return self._entries[:n].copy()
@@ -160,9 +160,9 @@ class TestDelta:
         assert known > 100
         assert 0 < forced < decisions
 
-    def test_common_luck_takes_noise_out_of_the_regrets_and_nothing_else(self) -> None:
+    def test_common_random_numbers_takes_noise_out_of_the_regrets_and_nothing_else(self) -> None:
         own = Trainer("deal", "medium", "intent")
-        common = Trainer("deal", "medium", "intent", common_luck=True)
+        common = Trainer("deal", "medium", "intent", common_random_numbers=True)
         regrets = {}
         for trainer in (own, common):
             deltas = [trainer.play(g, trained()) for g in range(300)]

@@ -46,10 +46,10 @@ class Stubs:
         known.update({self._by_name[name]: made for name, made in functions.items()})
 
 
-def kernel_identity(dtype: np.dtype[Any], functions: Iterable[Function]) -> str:
-    """The version of kernels for a game: a hash of the sources that are compiled for them."""
+def kernel_identity(dtype: np.dtype[Any], functions: Iterable[Any], more: str = "") -> str:
+    """The version of kernels for a game: a hash of the sources that they are made of."""
     states = numba.from_dtype(dtype)[::1]
-    return identity(functions, _resolver([states]), more=f"{dtype.descr} {dtype.itemsize}")
+    return identity(functions, _resolver([states]), f"{dtype.descr} {dtype.itemsize} {more}")
 
 
 def _resolver(arguments: Iterable[Any]) -> Resolve:

@@ -1,8 +1,7 @@
 """A whole policy as a file for analysis: JSON, CSV or Parquet; and the pieces of such files.
 
-They hold what a policy does and why, not what a learner needs to go on: that is a checkpoint, or
-a checkpoint file
-of another program (see `run.formats`).
+They hold what a policy does and why, not what a learner needs to go on: that is a checkpoint, or a
+checkpoint file of another program (see `run.formats`).
 """
 
 from __future__ import annotations

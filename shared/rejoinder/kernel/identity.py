@@ -1,9 +1,10 @@
-"""Which code a kernel is compiled from: a hash of that code and of nothing else.
+"""Which code a result comes from: a hash of that code and of nothing else.
 
-A kernel is the function that Python calls, the functions that it calls in turn, and the constants
-that they name. `Identity` walks them as numba will: from the function object through its globals.
-Of each function the syntax tree counts, without docstrings and annotations. So a comment, a view or
-another game changes nothing, and an edit to any rule that is really compiled does.
+The code is some functions and classes, compiled or not, the functions and classes that they name
+in turn, and the constants among those names. `identity` walks them as numba will: from the function
+object through its globals. Of each function the syntax tree counts, without docstrings and
+annotations; of each class its methods. So a comment, a view or another game changes nothing, and an
+edit to any rule that is really used does.
 
 A stub of the game contract stands for another function in every game. `resolve` maps it to the one
 that is meant; this package knows no games.
@@ -29,14 +30,20 @@ _PLAIN = (int, float, bool, str, bytes, type(None), np.generic)
 
 
 def identity(functions: Any, resolve: Resolve = lambda function: function, more: str = "") -> str:
-    """The version of kernels, by the sources that are compiled for them; `more` goes in too."""
+    """The version of functions and classes by their sources; `more` goes in too."""
+    found = sources(functions, resolve)
+    digest = hashlib.sha256(f"numba {numba.__version__} numpy {np.__version__} {more}\n".encode())
+    for name in sorted(found):
+        digest.update(f"{name}\n{found[name]}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def sources(functions: Any, resolve: Resolve = lambda function: function) -> dict[str, str]:
+    """What counts, by qualified name: functions as they are written, constants by their values."""
     walk = _Walk(resolve)
     for function in functions:
         walk.visit(function)
-    digest = hashlib.sha256(f"numba {numba.__version__} numpy {np.__version__} {more}\n".encode())
-    for name in sorted(walk.found):
-        digest.update(f"{name}\n{walk.found[name]}\n".encode())
-    return digest.hexdigest()[:16]
+    return walk.found
 
 
 class _Walk:
@@ -47,6 +54,9 @@ class _Walk:
         self.found: dict[str, str] = {}  # by qualified name: source or value
 
     def visit(self, reached: Any) -> None:
+        if isinstance(reached, type):
+            self._visit_class(reached)
+            return
         function = _python_function(self._resolve(reached))
         name = f"{function.__module__}.{function.__qualname__}"
         if name in self.found:
@@ -57,6 +67,14 @@ class _Walk:
             self._visit_name(function, path)
         for choice in getattr(function, "choices", ()):  # by the types of its arguments
             self.visit(choice)
+
+    def _visit_class(self, reached: type) -> None:
+        """The methods of a class of ours and of its bases."""
+        for owner in reached.__mro__:
+            if _is_ours(owner.__module__):
+                for name, value in vars(owner).items():
+                    if f"{owner.__qualname__}.{name}" in _definitions(owner.__module__):
+                        self.visit(value)
 
     def _visit_name(self, function: Any, path: tuple[str, ...]) -> None:
         if path[0] in function.__code__.co_varnames or path[0] not in function.__globals__:
@@ -72,6 +90,8 @@ class _Walk:
             if not _is_toolchain(value):
                 self.visit(value)
         else:
+            if isinstance(value, type):
+                self._visit_class(value)
             self.found[f"{function.__module__}.{'.'.join(path)} ="] = _constant(value, path)
 
 
@@ -80,9 +100,9 @@ def _is_ours(module: str) -> bool:
 
 
 def _is_toolchain(value: Any) -> bool:
-    """Whether a function is numba's own or the like: their versions count, not their code."""
-    module = str(getattr(_python_function(value), "__module__", None))
-    return module.partition(".")[0] in ("numba", "llvmlite", "numpy")
+    """Whether a function is Python's, numba's or the like: versions count, not their code."""
+    package = str(getattr(_python_function(value), "__module__", None)).partition(".")[0]
+    return package in ("numba", "llvmlite", "numpy") or package in sys.stdlib_module_names
 
 
 def _is_function(value: Any) -> bool:
@@ -90,8 +110,10 @@ def _is_function(value: Any) -> bool:
 
 
 def _python_function(value: Any) -> Any:
-    """What compiled code, an intrinsic or a function was written as."""
-    return getattr(value, "py_func", None) or getattr(value, "_defn", None) or value
+    """What compiled code, an intrinsic, a property or a function was written as."""
+    for wrapper in ("py_func", "_defn", "fget", "__func__", "__wrapped__"):
+        value = getattr(value, wrapper, None) or value
+    return value
 
 
 def _constant(value: Any, path: tuple[str, ...]) -> str:
@@ -100,6 +122,8 @@ def _constant(value: Any, path: tuple[str, ...]) -> str:
         return f"{value.dtype.descr} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, np.dtype):
         return f"dtype {value.descr} {value.itemsize}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{k!r}: {_constant(v, path)}' for k, v in value.items())}}}"
     if isinstance(value, tuple):
         return f"({', '.join(_constant(item, path) for item in value)})"
     if isinstance(value, type):
@@ -119,13 +143,19 @@ def _definition(function: Any) -> ast.FunctionDef:
 
 @functools.cache
 def _definitions(module: str) -> dict[str, ast.FunctionDef]:
-    """The top-level functions of a module by name."""
+    """The top-level functions of a module, and the methods of its classes, by qualified name."""
     path = sys.modules[module].__file__
     if path is None:
         raise TypeError(f"{module} has no source")
     with open(path, encoding="utf-8") as file:
         tree = ast.parse(file.read())
-    return {node.name: _bare(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
+    found = [("", node) for node in tree.body]
+    for owner in tree.body:
+        if isinstance(owner, ast.ClassDef):
+            found += [(f"{owner.name}.", node) for node in owner.body]
+    return {
+        owner + node.name: _bare(node) for owner, node in found if isinstance(node, ast.FunctionDef)
+    }
 
 
 def _bare(function: ast.FunctionDef) -> ast.FunctionDef:
@@ -139,6 +169,8 @@ def _bare(function: ast.FunctionDef) -> ast.FunctionDef:
             node.decorator_list = []
         elif isinstance(node, ast.arg):
             node.annotation = None
+        elif isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant(None)
     return function
 
 

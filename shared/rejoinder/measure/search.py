@@ -2,7 +2,7 @@
 
 For the player to move, in order:
 
-1. Deal what he cannot see anew, among all that agrees with what he sees and may know, each as
+1. Deal what they cannot see anew, among all that agrees with what they see and may know, each as
    likely as it is by the rules (docs/search.md says where that is not quite so).
 2. Play each move that is still in question to the end of the game from there, everybody going by
    the agent's policy. All moves get the same deal and the same luck, so that what tells them apart

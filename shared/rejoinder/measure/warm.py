@@ -18,7 +18,7 @@ def warm_up_player(config: RunConfig) -> None:
     task = quick.task()
     if config.eval_every:
         play_matches(quick, 0, new_table(policy_dtype(task.actions), 1))
-    method.actor(task).play(0, method.snapshot(task))
+    quick.actor().play(0, method.snapshot(task))
 
 
 def untrained_agents(game: Game) -> list[Agent]:

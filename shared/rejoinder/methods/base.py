@@ -102,6 +102,19 @@ class Actor(Protocol):
         """The delta of a unit; valid until the next call."""
 
 
+class CheckedActor:
+    """An actor whose deltas are those that the learner takes, or there are none."""
+
+    def __init__(self, method: Method, task: Task) -> None:
+        self._method, self._task, self._actor = method, task, method.actor(task)
+
+    def play(self, unit: int, snapshot: Any) -> Delta:
+        delta = self._actor.play(unit, snapshot)
+        if flaw := self._method.check_delta(self._task, delta):
+            raise ValueError(f"unit {unit} of the method {self._method.name} is wrong: {flaw}")
+        return delta
+
+
 class Model(Protocol):
     """What the learner knows. It hears of deltas and of nothing else."""
 
@@ -136,7 +149,7 @@ class Method:
 
     name: str
     settings: type[Settings]
-    kernels: tuple[Callable[..., Any], ...]  # compiled for it: they make its identity
+    code: tuple[Any, ...]  # functions and classes that deltas and states depend on
     counts: str  # what an iteration is called: games or iterations
     delta_dtype: Callable[[Task], np.dtype[Any]]
     state_dtype: Callable[[Task], np.dtype[Any]]
@@ -155,6 +168,9 @@ class Method:
     quick: Callable[[Any], Any] = lambda settings: settings  # settings that compile the same code
     is_default: bool = False  # the method of a config that names none
     check_task: Callable[[Task], str | None] = lambda _: None  # why it cannot be learned by this
+    as_start: Callable[[Task, Rows], Rows] = lambda _, rows: rows
+    """State rows of another run, as a run begins with them."""
+    max_units: int = 10**12  # in a run
     requires: Mapping[str, Any] = field(default_factory=dict)  # values of a run's other fields
     solvers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Algorithms of the literature by their short names: the settings that make it one."""

@@ -11,7 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from rejoinder.kernel.masks import mask_table
+from rejoinder.kernel.masks import mask_field, mask_table
+from rejoinder.methods.base import Rows
+
+
+def learned_rows(rows: Rows, updates: Any, reach: Any, policy: Any) -> Rows:
+    """Such rows of a method's own that have a key, legal actions, regrets and their weight."""
+    actions = rows.dtype["regret"].shape[0]
+    made = np.zeros(
+        len(rows),
+        [
+            *(("key", "<u8"), mask_field("legal", actions), ("updates", "<i8"), ("reach", "<f8")),
+            *(("regret", "<f8", (actions,)), ("count", "<f8", (actions,))),
+            ("policy", "<f8", (2, actions)),
+        ],
+    )
+    for name in ("key", "legal", "regret"):
+        made[name] = rows[name]
+    made["updates"], made["reach"], made["policy"] = updates, reach, policy
+    made["count"] = rows["weight"][:, None]
+    return made
 
 
 def max_expected_regret(rows: Any) -> float:

@@ -19,7 +19,6 @@ import numpy as np
 MAX_ROWS = 2**31 - 1
 
 _SMALL = 2**20  # bytes of rows that are not worth a reservation
-_NORESERVE = 0x4000 if sys.platform == "linux" else 0  # Python has no name for it before 3.13
 
 
 def without_gaps(fields: list[Any]) -> np.dtype[Any]:
@@ -63,7 +62,8 @@ def _reserve(needed: int) -> Any:
     if os.name != "posix":
         return np.zeros(needed, np.uint8)
     whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+    no_reserve = 0x4000 if sys.platform == "linux" else 0  # Python has no name for it before 3.13
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve
     try:
         memory = mmap.mmap(-1, max(needed, whole), flags=flags)
     except (OSError, ValueError):

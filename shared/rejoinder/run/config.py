@@ -34,9 +34,10 @@ from pydantic_core.core_schema import ValidationInfo
 
 from rejoinder.games import DEFAULT_GAME, GAMES
 from rejoinder.games.base import Abstraction, Game, Rules
+from rejoinder.games.clamps import Clamps
 from rejoinder.games.contract import kernel_identity
 from rejoinder.methods import DEFAULT_METHOD, METHODS, find_method
-from rejoinder.methods.base import Actor, Method, Rows, Settings, Task
+from rejoinder.methods.base import Actor, CheckedActor, Method, Rows, Settings, Task
 
 DEFAULT = "default"  # for rules and abstraction: the game's own first choice
 MAX_GAMES = 10**12  # in one run
@@ -176,7 +177,7 @@ class Learning(BaseModel):
 
     def actor(self) -> Actor:
         """Somebody to play units."""
-        return self.load_method().actor(self.task())
+        return CheckedActor(self.load_method(), self.task())
 
     def task(self) -> Task:
         """What is to be learned, as the method needs it."""
@@ -184,8 +185,8 @@ class Learning(BaseModel):
 
     @property
     def kernel(self) -> str:
-        """The version of the kernels that this game and this method are compiled from."""
-        return _kernel(self.game, self.method.name)
+        """The version of the code that makes deltas and states, and of what a game begins with."""
+        return _kernel(self.game, self.rules, self.abstraction, self.method.name)
 
 
 class RunConfig(Learning):
@@ -209,6 +210,16 @@ class RunConfig(Learning):
     audit: float = Field(0.0, ge=0, le=1, allow_inf_nan=False)
     """Share of the deltas from workers that the learner plays again before it folds them."""
 
+    @model_validator(mode="after")
+    def _not_too_many_units(self) -> Self:
+        method = self.load_method()
+        if self.units > method.max_units:
+            raise ValueError(
+                f"games: {self.games:,} are {self.units:,} units; the method {method.name} takes "
+                f"{method.max_units:,} at most, so give its units more iterations"
+            )
+        return self
+
     def in_units(self, games: int) -> int:
         """So many games in units, rounded up."""
         return -(-games // self.block)
@@ -230,8 +241,11 @@ def canonical_json(value: Any) -> str:
 
 
 @functools.cache
-def _kernel(game: str, method: str) -> str:
-    return kernel_identity(GAMES[game].dtype, METHODS[method].kernels)
+def _kernel(game_name: str, rules: Rules, abstraction: str, method: str) -> str:
+    game = GAMES[game_name]
+    template = hashlib.sha256(game.template(rules).tobytes()).hexdigest()
+    clamps = game.abstraction(abstraction).capability(Clamps)
+    return kernel_identity(game.dtype, METHODS[method].code, f"{template} {clamps}")
 
 
 def load_config(name_or_path: str | Path, overrides: Overrides = ()) -> RunConfig:

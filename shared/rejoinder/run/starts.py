@@ -30,7 +30,8 @@ def read_start(path: Path, report: Callable[[str], None] = lambda _: None) -> St
     """The newest state of the run at `path`, or what the file there says."""
     if is_run(path):
         run = RunDir.open(path)
-        return Start(str(path), run.config, run.result(report).rows)
+        rows = run.config.load_method().as_start(run.config.task(), run.result(report).rows)
+        return Start(str(path), run.config, rows)
     try:
         return Start(str(path), *formats.read(path.read_bytes()))
     except formats.FormatError as error:

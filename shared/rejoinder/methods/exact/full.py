@@ -213,7 +213,7 @@ def _power(t: Any, exponent: Any) -> Any:
 
 @rule
 def spread_reach(infosets: Any, strategy: Any, player: Any, reach: Any) -> None:
-    """The probability with which `player` plays each of his sequences."""
+    """The probability with which `player` plays each of their sequences."""
     reach[player] = 1.0
     for i in range(len(infosets)):
         infoset = infosets[i]
@@ -289,6 +289,3 @@ def _match(infosets: Any, work: Any, player: Any, positive: Any, negative: Any) 
             total += max(work.regret[k], 0.0)
         for k in range(slot, slot + n):
             work.strategy[k] = max(work.regret[k], 0.0) / total if total > 0.0 else 1.0 / n
-
-
-FULL_KERNELS = (_iterate, _match_all)

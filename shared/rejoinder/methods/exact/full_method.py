@@ -14,10 +14,11 @@ import numpy as np
 from pydantic import Field
 
 from rejoinder.kernel.jit import kernel
-from rejoinder.kernel.masks import mask_field, mask_table
+from rejoinder.kernel.masks import mask_table
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
-from rejoinder.methods.exact.full import FULL_KERNELS, VARIANTS, FullSolver, policies, row_dtype
-from rejoinder.methods.exact.tree import TREE_KERNELS, build_tree, why_not_enumerable
+from rejoinder.methods.exact.full import VARIANTS, FullSolver, policies, row_dtype
+from rejoinder.methods.exact.tree import build_tree, why_not_enumerable
+from rejoinder.methods.learned import learned_rows
 from rejoinder.methods.rows import opaque
 from rejoinder.methods.tabular.model import TableModel, TableSnapshot
 from rejoinder.methods.tabular.table import find_or_add
@@ -92,25 +93,9 @@ def _check_rows(task: Task, rows: Rows) -> str | None:
 
 
 def _learned(rows: Rows) -> Rows:
-    """Rows with the names that the rollout method's have: those are what readers take.
-
-    Counterfactual regrets have the others' reach in them, so that here all infosets weigh the same.
-    """
-    actions = rows.dtype["regret"].shape[0]
-    made = np.zeros(
-        len(rows),
-        [
-            *(("key", "<u8"), mask_field("legal", actions), ("updates", "<i8"), ("reach", "<f8")),
-            *(("regret", "<f8", (actions,)), ("count", "<f8", (actions,))),
-            ("policy", "<f8", (2, actions)),
-        ],
-    )
-    for name in ("key", "legal", "regret"):
-        made[name] = rows[name]
-    made["updates"], made["reach"] = rows["iterations"], 1.0
-    made["count"] = rows["weight"][:, None]
-    made["policy"] = policies(rows)["policy"]
-    return made
+    """Regrets have the others' reach in them already, so here all infosets weigh the same."""
+    policy = policies(rows)["policy"]
+    return learned_rows(rows, updates=rows["iterations"], reach=1.0, policy=policy)
 
 
 def _decisions(delta: Rows) -> Rows:
@@ -129,7 +114,7 @@ def _work(task: Task, entries: Rows) -> Work:
 FULL = Method(
     name="full",
     settings=FullSettings,
-    kernels=(*TREE_KERNELS, *FULL_KERNELS),
+    code=(FullActor, _model, TableSnapshot),
     counts="iterations",
     delta_dtype=lambda task: row_dtype(task.actions),
     state_dtype=lambda task: row_dtype(task.actions),

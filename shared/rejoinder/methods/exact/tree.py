@@ -1,6 +1,6 @@
 """The whole game in sequence form: what exact solvers and best responses work on.
 
-Walking the tree once is enough. A player's *sequence* is his own moves on a path; under perfect
+Walking the tree once is enough. A player's *sequence* is their own moves on a path; under perfect
 recall an infoset has one parent sequence, so a strategy is a product along it, and a terminal node
 is nothing but one sequence a player, a chance probability and a utility. A pass of CFR is then one
 sparse product over the terminals and one sweep over the infosets, several times less work than
@@ -385,6 +385,3 @@ def _merge_terminals(form: Form) -> Form:
     utilities = np.zeros((len(merged), form.utilities.shape[1]))
     np.add.at(utilities, group.reshape(-1), form.utilities)
     return Form(form.infosets, np.ascontiguousarray(merged), utilities)
-
-
-TREE_KERNELS = (_walk,)

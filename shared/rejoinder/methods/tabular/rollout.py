@@ -1,14 +1,14 @@
 """The paper's rollout MCCFR (section 6): play game g, and learn from it.
 
 `play_game` is the worker's half. Both players learn. At every decision each available action is
-tried in N full-game rollouts, in which the acting player follows his latest policy and the others
+tried in N full-game rollouts, in which the acting player follows their latest policy and the others
 their average ones; regrets are the mean utilities less their mean under the latest policy, without
 reach weighting. The move then played is ε-greedy on the latest policy. The result, the *delta*, is
 one `entry` a decision, in order: a pure function of the run config, the policy and g.
 
-With *common luck* the k-th rollouts of a decision's actions see the same cards and draw the same
-random numbers for the players' choices. Values stay what they were, but much of the luck cancels in
-their differences, which are all that regrets are.
+With *common random numbers* the k-th rollouts of a decision's actions see the same cards and draw
+the same numbers for the players' choices. Values stay what they were, but much of the noise cancels
+in their differences, which are all that regrets are.
 
 `fold` is the learner's half. It adds a delta to the table: decayed regret sums, regret matching
 with the game's clamps, the average policy.
@@ -117,7 +117,7 @@ def play_game(
     abstraction: Any,
     rollouts: Any,
     epsilon: Any,
-    common_luck: Any,
+    common_random_numbers: Any,
     entries: Any,  # out: the delta
 ) -> Any:
     """Play training game `index`; returns the number of entries (decisions) written."""
@@ -126,7 +126,7 @@ def play_game(
     start(states[0], index % starts)
     book = Book(policy, abstraction, policy, abstraction)
     reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
-    how = (rollouts, epsilon, common_luck)
+    how = (rollouts, epsilon, common_random_numbers)
     return _learn(states, book, book, EVERYONE, streams, how, reach, strategy, entries)
 
 
@@ -143,7 +143,7 @@ def play_against(
     starts: Any,
     rollouts: Any,
     epsilon: Any,
-    common_luck: Any,
+    common_random_numbers: Any,
     entries: Any,
 ) -> Any:
     """The same for one learner against fixed opponents; they take each seat for each start."""
@@ -152,7 +152,7 @@ def play_against(
     start(states[0], index % starts)
     seat = (index // starts) % players
     reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
-    how = (rollouts, epsilon, common_luck)
+    how = (rollouts, epsilon, common_random_numbers)
     return _learn(states, book, opponent, seat, streams, how, reach, strategy, entries)
 
 
@@ -163,15 +163,15 @@ def _learn(
     opponent: Any,  # book of the others in rollouts, and of those who do not learn
     seat: Any,  # of the learner, or EVERYONE
     streams: Any,
-    how: Any,  # (rollouts, epsilon, common luck)
+    how: Any,  # (rollouts, epsilon, common random numbers)
     reach: Any,  # scratch by player: probability of the others' moves and of chance so far
     strategy: Any,  # scratch by action
     entries: Any,
 ) -> Any:
     state, trial = states[0], states[1]
-    rollouts, epsilon, common_luck = how
+    rollouts, epsilon, common_random_numbers = how
     rng = streams[0]
-    chance, choices = (streams[1], streams[2]) if common_luck else (rng, rng)
+    chance, choices = (streams[1], streams[2]) if common_random_numbers else (rng, rng)
     _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
     n = 0
     while current_player(state) != OVER:
@@ -196,7 +196,7 @@ def _learn(
         read_book(state, book, LATEST, legal, strategy)
         if several(legal):  # a forced move has no regret
             expected = 0.0
-            shared = next_u64(rng) if common_luck else np.uint64(0)
+            shared = next_u64(rng) if common_random_numbers else np.uint64(0)
             left = legal
             while some(left):
                 a = first(left)
@@ -204,7 +204,7 @@ def _learn(
                 value = 0.0
                 move = resolve(state, book.abstraction, a)
                 for k in range(rollouts):
-                    if common_luck:
+                    if common_random_numbers:
                         open_stream(chance, shared, np.uint64(k), np.uint64(DEALS))
                         open_stream(choices, shared, np.uint64(k), np.uint64(CHOICES))
                     copy_record(trial, state)
@@ -234,7 +234,7 @@ def _learn(
 
 @rule
 def _scale(reach: Any, probability: Any, actor: Any) -> None:
-    """Multiply the reach of everyone but the actor, whose own moves do not count for him."""
+    """Multiply the reach of everyone but the actor, whose own moves do not count for them."""
     for player in range(len(reach)):
         if player != actor:
             reach[player] *= probability
@@ -242,7 +242,7 @@ def _scale(reach: Any, probability: Any, actor: Any) -> None:
 
 @rule
 def _play_out(state: Any, book: Any, opponent: Any, player: Any, chance: Any, choices: Any) -> None:
-    """Play to the end: `player` by his latest policy, the others by the opponent's average one."""
+    """Play to the end: `player` by their latest policy, others by the opponent's average one."""
     mover = current_player(state)
     while mover != OVER:
         if mover == player:

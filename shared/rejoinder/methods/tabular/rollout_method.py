@@ -141,7 +141,7 @@ def _work(task: Task, entries: Rows, counts: Sequence[int]) -> Work:
 ROLLOUT = Method(
     name="rollout",
     settings=RolloutSettings,
-    kernels=(play_game, fold),
+    code=(RolloutActor, _model, TableSnapshot),
     counts="games",
     delta_dtype=lambda task: entry_dtype(task.actions),
     state_dtype=_state_dtype,

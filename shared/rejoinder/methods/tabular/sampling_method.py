@@ -8,15 +8,18 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from rejoinder.kernel.masks import mask_field, mask_table
+from rejoinder.kernel.masks import mask_table
 from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
+from rejoinder.methods.learned import learned_rows
 from rejoinder.methods.policies import check_keys, policy_dtype
+from rejoinder.methods.rows import opaque
 from rejoinder.methods.tabular import walks
 from rejoinder.methods.tabular.model import TableModel, TableSnapshot
 from rejoinder.methods.tabular.table import EMPTY, new_table
 from rejoinder.methods.tabular.weighting import (
     DISCOUNTED,
+    MAX_COUNT,
     UNIFORM,
     WEIGHTINGS,
     Discounts,
@@ -33,6 +36,7 @@ from rejoinder.methods.tabular.weighting import (
 Kernel = Callable[..., None]
 
 MAX_ENTRIES = 2**22  # of one unit
+MAX_UNITS = 2**31 - 1  # of one run; rows count those of the runs before it, too
 _FIRST_ENTRIES = 1024  # room in a new delta; it grows by itself
 
 
@@ -76,16 +80,18 @@ class BlockActor:
         self._play_block = play_block
         depth = task.game.max_decisions(task.rules) + 3
         self._template = task.game.template(task.rules)
-        self._states = np.zeros(depth, task.game.dtype)
-        self._streams = np.zeros(depth, STREAM)
-        self._frames = np.zeros(depth, walks.frame_dtype(task.actions, task.game.players))
+        self._scratch = walks.Scratch(
+            np.zeros(depth, task.game.dtype),
+            np.zeros(depth, STREAM),
+            np.zeros(depth, walks.frame_dtype(task.actions, task.game.players)),
+        )
         self._seed = task.seed
-        self._settings = (
+        self._block = walks.Block(
             task.settings.iterations,
             task.game.players,
             task.game.starts,
             task.abstraction.argument(),
-            *((task.settings.exploration,) if isinstance(task.settings, OutcomeSettings) else ()),
+            getattr(task.settings, "exploration", 0.0),
         )
         self._delta = new_table(walks.sums_dtype(task.actions), _FIRST_ENTRIES)
         self._entry_dtype = entry_dtype(task.actions)
@@ -98,12 +104,10 @@ class BlockActor:
                 self._play_block(
                     self._template,
                     snapshot.table,
-                    self._states,
-                    self._streams,
-                    self._frames,
+                    self._scratch,
                     self._seed,
                     unit,
-                    *self._settings,
+                    self._block,
                     self._delta,
                 )
             except MemoryError:  # a unit can be played again from its beginning
@@ -126,17 +130,32 @@ class BlockActor:
 
 def _model(task: Task, rows: Rows | None) -> TableModel:
     weighting = WEIGHTINGS[task.settings.weighting]
+    weighted = weighting != UNIFORM
+    before = int(rows["before"].max(initial=0)) if weighted and rows is not None else 0
     made = Discounts()
 
     def fold(table: Any, entries: Any, first: int, counts: list[int], touched: Any) -> None:
-        if weighting == UNIFORM:
+        if not weighted:
             fold_alike(table, entries, touched)
             return
-        products = made.up_to(first + len(counts)) if weighting == DISCOUNTED else np.empty(0)
-        discounts = np.concatenate([[float(weighting)], products])
-        fold_units(table, entries, np.array(counts, np.int64), first, discounts, touched)
+        last = before + first + len(counts)
+        discounts = made.up_to(last) if weighting == DISCOUNTED else np.empty(0)
+        each = np.array(counts, np.int64)
+        fold_units(table, entries, each, first, before, weighting, discounts, touched)
 
     return TableModel(_state_dtype(task), fold, _strategies, rows, task.dense)
+
+
+def _as_start(task: Task, rows: Rows) -> Rows:
+    """Rows of a run as another begins with them: its units follow the last that they know of."""
+    if WEIGHTINGS[task.settings.weighting] == UNIFORM or len(rows) == 0:
+        return rows
+    made: Rows = opaque(rows).copy().view(rows.dtype)
+    before = int(rows["unit"].max())
+    if before > MAX_COUNT - MAX_UNITS:
+        raise ValueError(f"{before:,} units behind it are too many for a run to start from")
+    made["before"] = before
+    return made
 
 
 def _state_dtype(task: Task) -> np.dtype[Any]:
@@ -157,22 +176,9 @@ def _policies(rows: Rows) -> Rows:
 
 
 def _learned(rows: Rows) -> Rows:
-    """Rows with the names that the rollout method's have: those are what readers take."""
-    actions = rows.dtype["regret"].shape[0]
-    made = np.zeros(
-        len(rows),
-        [
-            *(("key", "<u8"), mask_field("legal", actions), ("updates", "<i8"), ("reach", "<f8")),
-            *(("regret", "<f8", (actions,)), ("count", "<f8", (actions,))),
-            ("policy", "<f8", (2, actions)),
-        ],
-    )
-    for name in ("key", "legal", "regret"):
-        made[name] = rows[name]
-    made["updates"] = made["reach"] = rows["visits"]  # visits are sampled by reach
-    made["count"] = rows["weight"][:, None]
-    made["policy"] = _policies(rows)["policy"]
-    return made
+    """Visits are sampled by reach."""
+    visits, policy = rows["visits"], _policies(rows)["policy"]
+    return learned_rows(rows, updates=visits, reach=visits, policy=policy)
 
 
 def _decisions(delta: Rows) -> Rows:
@@ -210,7 +216,7 @@ def _method(name: str, settings: type[SamplingSettings], play_block: Kernel, sol
     return Method(
         name=name,
         settings=settings,
-        kernels=(play_block, fold_units, fold_alike, read_strategies),
+        code=(play_block, BlockActor, _model, _as_start, TableSnapshot),
         counts="iterations",
         delta_dtype=lambda task: entry_dtype(task.actions),
         state_dtype=_state_dtype,
@@ -224,6 +230,8 @@ def _method(name: str, settings: type[SamplingSettings], play_block: Kernel, sol
         snapshot_rows=lambda _, rows: _strategies(rows),
         policy_rows=lambda _, rows: _policies(rows),
         learned=lambda _, rows: _learned(rows),
+        as_start=_as_start,
+        max_units=MAX_UNITS,
         work=lambda task, entries, _: _work(task, entries),
         decisions=_decisions,
         quick=lambda settings: settings.model_copy(update={"iterations": 1}),

@@ -7,6 +7,9 @@ delta. A forced move is no decision and leaves nothing.
 External sampling (Lanctot et al., 2009): for each player in turn, try every action at their
 infosets and sample one everywhere else. Outcome sampling: sample a single game for each player,
 exploring at their infosets, and weight what it gives by one over the probability of that sample.
+That weight grows exponentially with the number of decisions and is cut off at 1 / `MIN_SAMPLED`:
+games that are sampled less often than once in a million count too little, which biases what is
+learned of long games (of dozens of decisions) and leaves short ones as they are.
 Chance sampling (Zinkevich et al., 2007): sample the deal and walk everything that players can do
 with it, for all of them at once; the k-th random event of every branch draws the same numbers.
 
@@ -24,7 +27,7 @@ The walks are loops over an explicit stack: numba's cache does not survive recur
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,7 +54,11 @@ from rejoinder.kernel.masks import (
     store,
 )
 from rejoinder.kernel.rng import TRAINING, open_stream, uniform
+from rejoinder.methods.tabular.policy import draw
 from rejoinder.methods.tabular.table import EMPTY, find, find_or_add
+from rejoinder.methods.tabular.weighting import MAX_COUNT
+
+MIN_SAMPLED = 1e-6  # outcome sampling: no game counts as less likely, so as more than a million
 
 
 def frame_dtype(actions: int, players: int) -> np.dtype[Any]:
@@ -87,85 +94,78 @@ def sums_dtype(actions: int) -> np.dtype[Any]:
     )
 
 
+class Scratch(NamedTuple):
+    """Memory to walk in: one of each for every decision on a path, and some more."""
+
+    states: Any
+    streams: Any
+    frames: Any
+
+
+class Block(NamedTuple):
+    """What the iterations of a unit have in common."""
+
+    iterations: Any
+    players: Any
+    starts: Any  # seats that begin in turn
+    abstraction: Any
+    exploration: Any  # of outcome sampling; the others do not look at it
+
+
 @kernel
 def play_external(
-    template: Any,
-    snapshot: Any,
-    states: Any,  # scratch, one for each decision on a path and one more
-    streams: Any,  # scratch, as many
-    frames: Any,  # scratch, as many
-    seed: Any,
-    unit: Any,
-    iterations: Any,
-    players: Any,
-    starts: Any,
-    abstraction: Any,
-    delta: Any,  # out: an empty table of `sums_dtype`
+    template: Any, snapshot: Any, scratch: Any, seed: Any, unit: Any, block: Any, delta: Any
 ) -> None:
-    """Play one unit of external sampling; MemoryError if the delta has too little room."""
-    rng = streams[0]
-    open_stream(rng, np.uint64(seed), np.uint64(unit), np.uint64(TRAINING))
-    averages = players == 2
-    for i in range(iterations):
-        beginner = (unit * iterations + i) % starts
-        for player in range(players):
-            _deal(states[0], template[0], beginner, abstraction, rng)
-            _walk_external(states, frames, player, abstraction, snapshot, delta, averages, rng)
+    """Play one unit of external sampling into an empty table of `sums_dtype`; MemoryError if that
+    has too little room."""
+    rng, averages = scratch.streams[0], block.players == 2
+    _open_unit(rng, seed, unit)
+    for i in range(block.iterations):
+        beginner = _beginner(block, unit, i)
+        for player in range(block.players):
+            _deal(scratch.states[0], template[0], beginner, block.abstraction, rng)
+            _walk_external(scratch, player, block.abstraction, snapshot, delta, averages, rng)
         if not averages:
-            _average(states[0], template[0], beginner, players, abstraction, snapshot, delta, rng)
+            _average(scratch.states[0], template[0], beginner, block, snapshot, delta, rng)
 
 
 @kernel
 def play_outcome(
-    template: Any,
-    snapshot: Any,
-    states: Any,
-    streams: Any,
-    frames: Any,
-    seed: Any,
-    unit: Any,
-    iterations: Any,
-    players: Any,
-    starts: Any,
-    abstraction: Any,
-    exploration: Any,
-    delta: Any,
+    template: Any, snapshot: Any, scratch: Any, seed: Any, unit: Any, block: Any, delta: Any
 ) -> None:
     """The same for outcome sampling: a kernel of its own, so that each is compiled by itself."""
-    rng = streams[0]
-    open_stream(rng, np.uint64(seed), np.uint64(unit), np.uint64(TRAINING))
-    averages = players == 2
-    for i in range(iterations):
-        beginner = (unit * iterations + i) % starts
-        for player in range(players):
-            _deal(states[0], template[0], beginner, abstraction, rng)
-            how = (averages, exploration)
-            _walk_outcome(states[0], frames, player, abstraction, snapshot, delta, how, rng)
+    rng, averages = scratch.streams[0], block.players == 2
+    _open_unit(rng, seed, unit)
+    for i in range(block.iterations):
+        beginner = _beginner(block, unit, i)
+        for player in range(block.players):
+            _deal(scratch.states[0], template[0], beginner, block.abstraction, rng)
+            _walk_outcome(scratch, player, block, snapshot, delta, averages, rng)
         if not averages:
-            _average(states[0], template[0], beginner, players, abstraction, snapshot, delta, rng)
+            _average(scratch.states[0], template[0], beginner, block, snapshot, delta, rng)
 
 
 @kernel
 def play_chance(
-    template: Any,
-    snapshot: Any,
-    states: Any,
-    streams: Any,
-    frames: Any,
-    seed: Any,
-    unit: Any,
-    iterations: Any,
-    players: Any,
-    starts: Any,
-    abstraction: Any,
-    delta: Any,
+    template: Any, snapshot: Any, scratch: Any, seed: Any, unit: Any, block: Any, delta: Any
 ) -> None:
     """The same for chance sampling."""
-    open_stream(streams[0], np.uint64(seed), np.uint64(unit), np.uint64(TRAINING))
-    for i in range(iterations):
-        beginner = (unit * iterations + i) % starts
-        _deal(states[0], template[0], beginner, abstraction, streams[0])
-        _walk_all(states, streams, frames, players, abstraction, snapshot, delta)
+    rng = scratch.streams[0]
+    _open_unit(rng, seed, unit)
+    for i in range(block.iterations):
+        beginner = _beginner(block, unit, i)
+        _deal(scratch.states[0], template[0], beginner, block.abstraction, rng)
+        _walk_all(scratch, block, snapshot, delta)
+
+
+@rule
+def _open_unit(rng: Any, seed: Any, unit: Any) -> None:
+    open_stream(rng, np.uint64(seed), np.uint64(unit), np.uint64(TRAINING))
+
+
+@rule
+def _beginner(block: Any, unit: Any, i: Any) -> Any:
+    return (unit * block.iterations + i) % block.starts
 
 
 @rule
@@ -177,8 +177,7 @@ def _deal(state: Any, template: Any, beginner: Any, abstraction: Any, rng: Any) 
 
 @rule
 def _walk_external(
-    states: Any,
-    frames: Any,
+    scratch: Any,
     player: Any,
     abstraction: Any,
     snapshot: Any,
@@ -186,6 +185,7 @@ def _walk_external(
     averages: Any,
     rng: Any,
 ) -> None:
+    states, frames = scratch.states, scratch.frames
     depth = 0
     while True:
         # Down: to the player's next infoset, or to the end of the game.
@@ -218,16 +218,16 @@ def _walk_external(
 
 @rule
 def _walk_outcome(
-    state: Any,
-    frames: Any,
+    scratch: Any,
     player: Any,
-    abstraction: Any,
+    block: Any,
     snapshot: Any,
     delta: Any,
-    how: Any,  # (whether the others' strategies are averaged, exploration)
+    averages: Any,
     rng: Any,
 ) -> None:
-    averages, exploration = how
+    state, frames = scratch.states[0], scratch.frames
+    abstraction, exploration = block.abstraction, block.exploration
     depth = 0
     sampled = 1.0  # probability of the player's own sampled actions
     while _let_others_play(
@@ -249,7 +249,7 @@ def _walk_outcome(
                 frame.action = a
                 chosen = p
             u -= p
-        sampled *= chosen
+        sampled = max(sampled * chosen, MIN_SAMPLED)
         play_action(state, abstraction, frame.action)
         settle(state, abstraction, rng)
         depth += 1
@@ -272,16 +272,10 @@ def _walk_outcome(
 
 
 @rule
-def _walk_all(
-    states: Any,
-    streams: Any,
-    frames: Any,
-    players: Any,
-    abstraction: Any,
-    snapshot: Any,
-    delta: Any,
-) -> None:
+def _walk_all(scratch: Any, block: Any, snapshot: Any, delta: Any) -> None:
     """Walk everything that players can do with one deal; streams[0] is where its events go on."""
+    states, streams, frames = scratch.states, scratch.streams, scratch.frames
+    players, abstraction = block.players, block.abstraction
     depth = 0
     root = frames[0]
     for p in range(players):
@@ -389,16 +383,15 @@ def _average(
     state: Any,
     template: Any,
     beginner: Any,
-    players: Any,
-    abstraction: Any,
+    block: Any,
     snapshot: Any,
     delta: Any,
     rng: Any,
 ) -> None:
     """Add the strategies of all players, each along a game of their own."""
-    for player in range(players):
-        _deal(state, template, beginner, abstraction, rng)
-        _walk_average(state, player, abstraction, snapshot, delta, rng)
+    for player in range(block.players):
+        _deal(state, template, beginner, block.abstraction, rng)
+        _walk_average(state, player, block.abstraction, snapshot, delta, rng)
 
 
 @rule
@@ -445,7 +438,7 @@ def _let_others_play(
             action = _add_average(state, legal, weight, abstraction, snapshot, delta, rng)
         else:
             _read(snapshot, infoset_key(state, abstraction), legal, frame.strategy)
-            action = _draw(frame.strategy, legal, uniform(rng))
+            action = draw(frame.strategy, legal, uniform(rng))
         play_action(state, abstraction, action)
         settle(state, abstraction, rng)
 
@@ -524,27 +517,13 @@ def _read(snapshot: Any, key: Any, legal: Any, strategy: Any) -> None:
         strategy[a] = even if row == EMPTY else np.float64(snapshot.rows[row].strategy[a])
 
 
-@hot
-def _draw(strategy: Any, legal: Any, u: Any) -> Any:
-    """The legal action at `u` on the line of probabilities laid end to end."""
-    chosen = first(legal)
-    left = legal
-    while some(left):
-        a = first(left)
-        left = rest(left)
-        if u >= 0.0 and strategy[a] > 0.0:
-            chosen = a
-        u -= strategy[a]
-    return chosen
-
-
 @kernel
 def round_sums(sums: Any, entries: Any) -> None:
     """Entries as they travel."""
     for e in range(len(sums)):
         entries[e].key = sums[e].key
         entries[e].legal = sums[e].legal
-        entries[e].visits = sums[e].visits
+        entries[e].visits = min(sums[e].visits, MAX_COUNT)
         for a in range(len(sums[e].regret)):
             entries[e].regret[a] = sums[e].regret[a]
             entries[e].average[a] = sums[e].average[a]

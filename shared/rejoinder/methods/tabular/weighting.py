@@ -37,7 +37,10 @@ from rejoinder.methods.tabular.table import find_or_add
 
 UNIFORM, LINEAR, DISCOUNTED, FLOOR = range(4)
 WEIGHTINGS = {"uniform": UNIFORM, "linear": LINEAR, "discounted": DISCOUNTED, "floor": FLOOR}
-MAX_SUM = 1e12  # of one entry; far beyond any game's stakes
+# Of one entry: a unit has 10⁶ iterations at most, each weighs 10⁶ at most (`walks.MIN_SAMPLED`) and
+# meets an infoset a thousand times, for stakes of a thousand. 2³¹ units of it are finite, too.
+MAX_SUM = 1e18
+MAX_COUNT = 2**32 - 1  # visits beyond that are not counted
 
 _HALVINGS = 200  # after so many a negative regret counts as zero
 _AHEAD = 256  # entries whose rows are found at once
@@ -59,13 +62,16 @@ def entry_dtype(actions: int) -> np.dtype[Any]:
 
 def row_dtype(actions: int, weighting: int) -> np.dtype[Any]:
     """An infoset as the learner knows it."""
-    scaled = [] if weighting == UNIFORM else [("unit", "<u4")]  # it was last scaled for
+    scaled = [
+        ("unit", "<u4"),  # it was last scaled for, counted through all runs from the first on
+        ("before", "<u4"),  # units behind the start of this run; the same in all rows
+    ]
     return without_gaps(
         [
             ("key", "<u8"),
             mask_field("legal", actions),  # mask of its actions
             ("visits", "<u4"),
-            *scaled,
+            *([] if weighting == UNIFORM else scaled),
             ("weight", FLOAT),  # visits, scaled as regrets are: what mean regrets are means over
             ("regret", FLOAT, (actions,)),
             ("average", FLOAT, (actions,)),
@@ -103,24 +109,26 @@ def fold_units(
     table: Any,
     entries: Any,
     counts: Any,  # entries of each unit
-    first: Any,  # units folded before
-    discounts: Any,
+    first: Any,  # units of this run that were folded before
+    before: Any,  # units behind its start
+    weighting: Any,
+    discounts: Any,  # the products of `Discounts` (DISCOUNTED)
     touched: Any,  # out: the row of each entry
 ) -> None:
     """Fold with weights (see `table.with_room`)."""
     e = 0
     found = 0  # entries whose rows are known
     for n in range(len(counts)):
-        unit = first + n + 1
+        unit = before + first + n + 1
         for _ in range(counts[n]):
             if e == found:
                 found = _find_some(table, entries, found, touched)
             entry = entries[e]
             row = table.rows[touched[e]]
             if some(load(row, "legal")) and row.unit < unit:
-                _scale(row, unit, discounts)
-            row.unit = unit
-            _add(row, entry, discounts[0] == FLOOR)
+                _scale(row, unit, weighting, discounts)
+            row.unit, row.before = unit, before
+            _add(row, entry, weighting == FLOOR)
             e += 1
 
 
@@ -150,7 +158,7 @@ def _find_some(table: Any, entries: Any, first: Any, touched: Any) -> Any:
 def _add(row: Any, entry: Any, floor: Any) -> None:
     legal = load(entry, "legal")
     store(row, "legal", legal)
-    row.visits += entry.visits
+    row.visits = min(np.int64(row.visits) + np.int64(entry.visits), MAX_COUNT)
     row.weight += np.float32(entry.visits)
     left = legal
     while some(left):
@@ -162,16 +170,16 @@ def _add(row: Any, entry: Any, floor: Any) -> None:
 
 
 @rule
-def _scale(row: Any, unit: Any, discounts: Any) -> None:
+def _scale(row: Any, unit: Any, weighting: Any, discounts: Any) -> None:
     """Bring the sums of a row from the unit that it was last scaled for to this one."""
     share: Any = np.float64(row.unit) / np.float64(unit)  # the product of t / (t + 1)
     positive, negative, average = share, share, share
-    if discounts[0] == DISCOUNTED:
-        positive = discounts[1 + unit] / discounts[1 + row.unit]
+    if weighting == DISCOUNTED:
+        positive = discounts[unit] / discounts[row.unit]
         halvings: Any = np.int64(unit - row.unit)
         negative = 0.0 if halvings > _HALVINGS else math.ldexp(1.0, -halvings)
         average = share * share
-    elif discounts[0] == FLOOR:
+    elif weighting == FLOOR:
         positive, negative = 1.0, 1.0
     row.weight *= positive
     left = load(row, "legal")
