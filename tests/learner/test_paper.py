@@ -14,7 +14,7 @@ from rejoinder.run.config import load_config
 from rejoinder.run.rundir import RunDir
 from rejoinder_learner.sequential import train
 
-DIGEST = "9886e0cab6828cd58177b71f94db3e36381e798a195efd7cc59f7532490cc2c0"
+DIGEST = "c650b48b67897e79eacea903818502fb3711b680a35d809b716f48fac23d8dd3"
 
 
 @pytest.mark.slow
