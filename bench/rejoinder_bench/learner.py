@@ -196,7 +196,7 @@ def take_in(bus: WindowBus, learner: Learner) -> float:
                 message = codec.decode(data)
                 assert isinstance(message, Deltas)
                 inbox.add(message)
-            games = inbox.next_games(config.units)
+            games = inbox.next_units(config.units)
             learner.fold_all([arrived.played for arrived in games])
             inbox.folded(games)
             for name in learner.snapshots():

@@ -1,7 +1,7 @@
 """The inbox: deltas that have arrived and wait for their turn.
 
 Whatever may be folded is here exactly once. In order, a delta is taken only if it was made with the
-very snapshot that its game asks for, so one that comes late, twice, or from before a learner's fall
+very snapshot that its unit asks for, so one that comes late, twice, or from before a learner's fall
 is harmless; what cannot be a delta of this run at all is an error of the wire.
 """
 
@@ -24,20 +24,20 @@ class Arrived(NamedTuple):
 
 
 class Inbox:
-    """Deltas by game index."""
+    """Deltas by unit."""
 
     def __init__(self, config: RunConfig) -> None:
         self._config = config
         self._in_order = config.order == "index"
-        self.first_from: dict[str, int] = {}  # worker → games folded before its first one
-        self.duplicates = 0  # games that came once more than needed
-        self.stale = 0  # games played with a snapshot that is not, or no longer, the right one
+        self.first_from: dict[str, int] = {}  # worker → units folded before its first one
+        self.duplicates = 0  # units that came once more than needed
+        self.stale = 0  # units played with a snapshot that is not, or no longer, the right one
 
     def start_again(self, learner: Learner, ledger: Any = None) -> None:
-        """Forget everything that waits; out of order, the ledger says which games are folded."""
+        """Forget everything that waits; out of order, the ledger says which units are folded."""
         self._learner = learner
         self._first_missing = learner.units if self._in_order else 0  # all units before are folded
-        self._beyond: set[int] = set()  # games after that one that are folded too
+        self._beyond: set[int] = set()  # units after that one that are folded too
         # Out of order any snapshot will do that there was in this history, so all are remembered.
         self._heads: dict[int, bytes] = dict(learner.snapshots().values())
         if ledger is not None:
@@ -51,40 +51,40 @@ class Inbox:
         self.first_from = {w: n for w, n in self.first_from.items() if n < learner.units}
 
     def add(self, deltas: Deltas) -> list[int]:
-        """Take what is new; returns those games. `WireError` if no worker could have sent this."""
+        """Take what is new; returns those units. `WireError` if no worker could have sent this."""
         if not self._fits(deltas):
             self.stale += len(deltas.counts)
             return []
         arrived = self.arrivals(deltas)
-        new = [game for game in arrived if self.is_missing(game)]
+        new = [unit for unit in arrived if self.is_missing(unit)]
         self.duplicates += len(arrived) - len(new)
-        self.waiting.update({game: arrived[game] for game in new})
+        self.waiting.update({unit: arrived[unit] for unit in new})
         return new
 
     def arrivals(self, deltas: Deltas) -> dict[int, Arrived]:
-        """The games of a message, one by one."""
+        """The units of a message, one by one."""
         version = deltas.snapshot.games // (self._config.batch * self._config.block)
         return {
-            game: Arrived(Played(game, version, delta), deltas.worker)
-            for game, delta in deltas.by_unit().items()
+            unit: Arrived(Played(unit, version, delta), deltas.worker)
+            for unit, delta in deltas.by_unit().items()
         }
 
-    def is_missing(self, game: int) -> bool:
-        return game >= self._first_missing and game not in self._beyond and game not in self.waiting
+    def is_missing(self, unit: int) -> bool:
+        return unit >= self._first_missing and unit not in self._beyond and unit not in self.waiting
 
-    def next_games(self, stop: int) -> list[Arrived]:
-        """The games to fold now: until a gap, or until `stop` games are folded."""
+    def next_units(self, stop: int) -> list[Arrived]:
+        """The units to fold now: until a gap, or until `stop` units are folded."""
         room = stop - self._learner.units
         if not self._in_order:
             return list(self.waiting.values())[:room]
-        games: list[Arrived] = []
-        while len(games) < room and self._learner.units + len(games) in self.waiting:
-            games.append(self.waiting[self._learner.units + len(games)])
-        return games
+        units: list[Arrived] = []
+        while len(units) < room and self._learner.units + len(units) in self.waiting:
+            units.append(self.waiting[self._learner.units + len(units)])
+        return units
 
-    def folded(self, games: Sequence[Arrived]) -> None:
+    def folded(self, units: Sequence[Arrived]) -> None:
         """The learner has these now."""
-        for n, arrived in enumerate(games, start=self._learner.units - len(games)):
+        for n, arrived in enumerate(units, start=self._learner.units - len(units)):
             del self.waiting[arrived.played.unit]
             self._beyond.add(arrived.played.unit)
             self.first_from.setdefault(arrived.worker, n)
@@ -93,15 +93,15 @@ class Inbox:
         self._close_gap()
 
     def accounted_for(self) -> tuple[int, set[int]]:
-        """Every game before the first number is folded; those of the set need no lease either."""
+        """Every unit before the first number is folded; those of the set need no lease either."""
         return self._first_missing, self._beyond | set(self.waiting)
 
     def contradiction(self, deltas: Deltas) -> list[Arrived]:
-        """Two deltas of one game that are not the same: at least one of them is wrong."""
+        """Two deltas of one unit that are not the same: at least one of them is wrong."""
         if self.waiting.keys().isdisjoint(deltas.units) or not self._fits(deltas):
             return []
-        for game, arrived in self.arrivals(deltas).items():
-            there = self.waiting.get(game)
+        for unit, arrived in self.arrivals(deltas).items():
+            there = self.waiting.get(unit)
             if there is None or there.played.version != arrived.played.version:
                 continue
             if there.played.delta.tobytes() != arrived.played.delta.tobytes():
@@ -109,11 +109,11 @@ class Inbox:
         return []
 
     def drop(self, worker: str) -> list[int]:
-        """Remove what a worker has brought; returns those games."""
-        games = [game for game, arrived in self.waiting.items() if arrived.worker == worker]
-        for game in games:
-            del self.waiting[game]
-        return games
+        """Remove what a worker has brought; returns those units."""
+        units = [unit for unit, arrived in self.waiting.items() if arrived.worker == worker]
+        for unit in units:
+            del self.waiting[unit]
+        return units
 
     def _fits(self, deltas: Deltas) -> bool:
         """Whether they belong to this history, as far as it is known; `WireError` as in `add`."""
@@ -121,12 +121,12 @@ class Inbox:
         if deltas.snapshot.games > self._learner.games:
             return False  # from before a fall, or a lie: that snapshot has not been taken yet
         if last >= min(self._config.units, self._config.playable_before(self._learner.units)):
-            raise WireError(f"deltas: game {last} has not been leased yet")
+            raise WireError(f"deltas: unit {last} has not been leased yet")
         if last < self._first_missing:
             return True  # duplicates, whatever they were made with
         if not self._in_order:  # any snapshot will do
             return self._heads.get(deltas.snapshot.games) == deltas.snapshot.head
-        versions = {self._config.version_for(game) for game in (first, last)}
+        versions = {self._config.version_for(unit) for unit in (first, last)}
         games = min(versions) * self._config.batch * self._config.block
         wanted = self._learner.snapshots().get(games)
         return len(versions) == 1 and deltas.snapshot == wanted

@@ -83,7 +83,7 @@ class LearnerService:
         """Bring the run to its number of games; returns early when asked to stop."""
         with self._run.locked():
             known = self._run.workers()
-            self._inbox.first_from, self._banned = known["first_game"], set(known["banned"])
+            self._inbox.first_from, self._banned = known["first_unit"], set(known["banned"])
             self._go_on_from(*self._journal.resume())
             self._run.begin_session(from_game=self._learner.games)
             self._telemetry.begin(self._learner.games, self._config.target, len(self._learner.rows))
@@ -171,22 +171,22 @@ class LearnerService:
     def _fold(self) -> None:
         """Fold what is next, stopping wherever something is to be measured or saved."""
         stop = next_stop(self._config, self._learner.units)
-        while games := self._inbox.next_games(stop):
-            if liar := self._auditor.find_liar(self._learner, games):
+        while units := self._inbox.next_units(stop):
+            if liar := self._auditor.find_liar(self._learner, units):
                 self._expel(liar)
                 return
-            self._fold_now(games)
+            self._fold_now(units)
             if self._learner.units == stop:
                 self._measure_and_save()
                 stop = next_stop(self._config, self._learner.units)
 
-    def _fold_now(self, games: list[Arrived]) -> None:
+    def _fold_now(self, units: list[Arrived]) -> None:
         learner, begin = self._learner, time.perf_counter()
-        learner.fold_all([arrived.played for arrived in games])
+        learner.fold_all([arrived.played for arrived in units])
         seconds = time.perf_counter() - begin
-        self._inbox.folded(games)
+        self._inbox.folded(units)
         self._telemetry.folded(
-            len(games) * self._config.block, learner.games, len(learner.rows), seconds
+            len(units) * self._config.block, learner.games, len(learner.rows), seconds
         )
 
     def _measure_and_save(self) -> None:
@@ -202,7 +202,7 @@ class LearnerService:
 
     def _note_workers(self) -> None:
         """Who has brought what, so that a lie can be undone by the next learner, too."""
-        note = {"first_game": dict(self._inbox.first_from), "banned": sorted(self._banned)}
+        note = {"first_unit": dict(self._inbox.first_from), "banned": sorted(self._banned)}
         if note == self._noted:
             return
         try:

@@ -78,7 +78,7 @@ def subject(
         config=config,
         sessions=lambda: [{"time": began}],
         standing=lambda: {"state": "finished", "time": 1_767_225_600 + seconds},
-        workers=lambda: {"first_game": {"a": 0, "b": 1}},
+        workers=lambda: {"first_unit": {"a": 0, "b": 1}},
     )
     opened: Any = SimpleNamespace(run=run, checkpoint=SimpleNamespace(games=1_000, rows=rows))
     records = [

@@ -39,7 +39,7 @@ class Desk:
         return Deltas(games[0], name, worker, 0.1, counts, entries)
 
     def fold(self, stop: int = 1000) -> list[int]:
-        games = self.inbox.next_games(stop)
+        games = self.inbox.next_units(stop)
         self.learner.fold_all([arrived.played for arrived in games])
         self.inbox.folded(games)
         return [arrived.played.unit for arrived in games]
@@ -105,7 +105,7 @@ def test_games_of_two_batches_in_one_message_are_stale() -> None:
 def test_a_game_that_was_never_leased_is_refused(first: int) -> None:
     desk = Desk(batch=5, lag=0, games=60)
     strange = dataclasses.replace(desk.deltas(0, 1), first=first)
-    with pytest.raises(WireError, match=f"game {first + 1} has not been leased yet"):
+    with pytest.raises(WireError, match=f"unit {first + 1} has not been leased yet"):
         desk.inbox.add(strange)
     with pytest.raises(WireError):
         desk.inbox.add(dataclasses.replace(desk.deltas(0, 1), first=4))

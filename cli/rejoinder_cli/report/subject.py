@@ -109,7 +109,7 @@ class Subject:
 
     @property
     def workers(self) -> int:
-        return len(self.opened.run.workers()["first_game"])
+        return len(self.opened.run.workers()["first_unit"])
 
     @property
     def game(self) -> Game:

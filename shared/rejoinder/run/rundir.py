@@ -7,7 +7,7 @@
     checkpoints/N/      the learner's state after N games, in eight digits (see `checkpoints`);
                         at 0 what the run starts from, if that is not nothing
     quarantine.jsonl    messages that were refused, with the reason (see `add_to_quarantine`)
-    workers.json        which workers have brought games since when, and which are banned
+    workers.json        which workers have brought units since when, and which are banned
     status.json         what the trainer last said of itself
     stop                there: somebody has asked the trainer to stop
     report.html         written by `rejoinder report`, with figures/ beside it
@@ -264,15 +264,15 @@ class RunDir:
         (self.path / _STOP).unlink(missing_ok=True)
 
     def write_workers(self, known: Mapping[str, Any]) -> None:
-        """Keep who has brought games since when, and who may bring no more."""
+        """Keep who has brought units since when, and who may bring no more."""
         write_json(self.path / _WORKERS, known)
 
     def workers(self) -> dict[str, Any]:
-        """What `write_workers` has kept: `first_game` by name, and `banned`."""
+        """What `write_workers` has kept: `first_unit` by name, and `banned`."""
         known = read_json(self.path / _WORKERS)
-        first, banned = known.get("first_game"), known.get("banned")
+        first, banned = known.get("first_unit"), known.get("banned")
         return {
-            "first_game": first if isinstance(first, dict) else {},
+            "first_unit": first if isinstance(first, dict) else {},
             "banned": banned if isinstance(banned, list) else [],
         }
 
