@@ -51,10 +51,13 @@ class _LineNowAndThen:
 def line(status: Status) -> str:
     """One status on one line."""
     if _idle(status):
-        return f"{status['games']:,} of {status['target']:,} games, {_workers(status, '')}"
+        return (
+            f"{status['games']:,} of {status['target']:,} {_counts(status)}, {_workers(status, '')}"
+        )
     return (
-        f"{status['games']:,} of {status['target']:,} games, {_rate(status)}, {_left(status)}, "
-        f"{_figures(status)}, {_count(len(status['workers']), 'worker')}, {status['state']}"
+        f"{status['games']:,} of {status['target']:,} {_counts(status)}, {_rate(status)}, "
+        f"{_left(status)}, {_figures(status)}, {_count(len(status['workers']), 'worker')}, "
+        f"{status['state']}"
     )
 
 
@@ -75,7 +78,7 @@ def panel(title: str, status: Status, also: str = "") -> RenderableType:
     bar.add_row(
         Text(title, style="bold"),
         ProgressBar(total=status["target"], completed=status["games"], width=30),
-        f"{status['games']:,}/{status['target']:,} games",
+        f"{status['games']:,}/{status['target']:,} {_counts(status)}",
         *([_rate(status), _left(status)] if running else []),
         Text(status["state"], style="green" if status["state"] == "finished" else "cyan"),
     )
@@ -95,8 +98,8 @@ def panel(title: str, status: Status, also: str = "") -> RenderableType:
 def _queue(status: Status) -> str:
     return (
         f"snapshot {status['version']:,} · queue {_count(status['queued'], 'lease')} · "
-        f"{status['outstanding']:,} games under lease · {status['leased_again']:,} leased again · "
-        f"checkpoint at {status['checkpoint']:,}"
+        f"{status['outstanding']:,} {_counts(status)} under lease · "
+        f"{status['leased_again']:,} leased again · checkpoint at {status['checkpoint']:,}"
     )
 
 
@@ -106,12 +109,17 @@ def _workers(status: Status, games: str) -> str:
     return "no workers yet; the first time their kernels are compiled, which takes up to a minute"
 
 
+def _counts(status: Status) -> str:
+    """What the method counts; a status file may be damaged."""
+    return str(status.get("counts", "games"))
+
+
 def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _rate(status: Status) -> str:
-    return f"{status['games_per_second']:,.0f} games/s"
+    return f"{status['games_per_second']:,.0f} {_counts(status)}/s"
 
 
 def _left(status: Status) -> str:

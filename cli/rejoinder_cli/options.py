@@ -176,10 +176,10 @@ def plan(
     changed += [] if games is None else [f"games={games}"]
     changed += [] if seed is None else [f"seed={seed}"]
     changed += ["order=arrival"] if mode == "unordered" else []
-    loaded, usual = _load(config, changed)
-    if games is not None and loaded.target != games:
+    loaded, usual = load(config, changed)
+    if loaded.target != loaded.games:
         print(
-            f"{games:,} {loaded.load_method().counts} are rounded up to {loaded.target:,}: "
+            f"{loaded.games:,} {loaded.counts} are rounded up to {loaded.target:,}: "
             f"whole blocks of {loaded.block:,}",
             file=sys.stderr,
         )
@@ -192,7 +192,7 @@ def plan(
     return Plan(config, loaded, changed, mode, run or usual, redis)
 
 
-def _load(config: str, changed: list[str]) -> tuple[RunConfig, Path]:
+def load(config: str, changed: list[str]) -> tuple[RunConfig, Path]:
     """The config that is meant, and where its run is if nothing else is said."""
     from rejoinder.run.config import load_config, make_config, shipped_configs
     from rejoinder.run.rundir import RunDir, is_run

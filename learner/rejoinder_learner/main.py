@@ -330,6 +330,7 @@ class LearnerService:
                 "state": state if workers or state != "training" else "waiting for workers",
                 "id": self._run.id,
                 "fingerprint": self._config.fingerprint,
+                "counts": self._config.counts,
                 "utility_unit": self._config.load_game().utility_unit,
                 "version": self._learner.units // self._config.batch,
                 "infosets": len(self._learner.rows),

@@ -135,6 +135,7 @@ class Notice:
                 "state": state,
                 "id": self._run.id,
                 "fingerprint": self._run.config.fingerprint,
+                "counts": self._run.config.counts,
                 "utility_unit": self._run.config.load_game().utility_unit,
                 "version": learner.units // self._run.config.batch,
                 "infosets": len(learner.rows),

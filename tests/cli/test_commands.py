@@ -310,3 +310,19 @@ def test_a_signal_checkpoints_and_prints_the_command_that_resumes(
         "--set", "eval_every=0",
     )  # fmt: skip
     assert resumed["digest"] == whole["digest"]
+
+
+def test_what_the_method_counts_is_what_is_said(tmp_path: Path) -> None:
+    """Iterations in whole blocks, also where the length comes from the config."""
+    path = tmp_path / "run"
+    length = ("--set", "games=25", "--set", "method.iterations=10", "--set", "eval_every=0")
+    trained = run("train", "kuhn", "--mode", "sequential", "--run", path, *length)
+    assert trained.stderr == "25 iterations are rounded up to 30: whole blocks of 10\n"
+    assert "30 iterations in " in trained.stdout
+    assert run("digest", path).stdout.endswith("after 30 iterations\n")
+    assert "30/30 iterations" in run("status", path).stdout
+    assert "ledger: 30 iterations, chained" in run("verify", path, "--sample", "0").stdout
+    (path / "status.json").unlink()
+    assert run("status", path).stdout == "run: 30 of 30 iterations, finished\n"
+    again = run("train", "kuhn", "--mode", "sequential", "--run", path, *length, "--resume")
+    assert again.exit_code == 0, again.output

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rejoinder_cli.commands.train import graceful_stop
-from rejoinder_cli.options import ConfigArgument, SetOption, plan
+from rejoinder_cli.options import ConfigArgument, SetOption, load, plan
 from rejoinder_cli.output import JsonFlag, Output
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def chaos(
     from rejoinder_cli.chaos import cause_chaos
 
     output = Output(as_json)
-    block = plan(config, "ordered", None, None, None, None, settings).config.block
+    block = load(config, list(settings or []))[0].block
     games = games or UNITS_PER_KILL * max(kills, 1) * block
     changed = [f"games={games}", f"checkpoint_every={CHECKPOINT_EVERY * block}", *(settings or [])]
     with _scratch(output) as scratch, graceful_stop() as stop:
@@ -56,7 +56,8 @@ def chaos(
         directory = RunDir.create(planned.path, planned.config)
         undisturbed = RunDir.create(scratch / "undisturbed", planned.config)
         _train_undisturbed(undisturbed, stop, output)
-        with output.progress(f"chaos in {planned.name}", planned.config.target) as update:
+        target, counts = planned.config.target, planned.config.counts
+        with output.progress(f"chaos in {planned.name}", target, counts) as update:
             report = cause_chaos(
                 directory,
                 ["learner", *planned.arguments()],
@@ -70,7 +71,7 @@ def chaos(
         if stop():
             raise typer.Exit(130)
         result = _compare(directory, undisturbed) | _figures(report) | {"seed": seed}
-        output.say(_verdict(result))
+        output.say(_verdict(result, counts))
         output.result(result | {"run": str(run) if run else None})
         if not result["equal"]:
             raise typer.Exit(1)
@@ -97,7 +98,8 @@ def _train_undisturbed(run: RunDir, stop: Callable[[], bool], output: Output) ->
     """What the result must be: the same config, in one process, without a queue."""
     from rejoinder_learner.sequential import train
 
-    with output.progress("undisturbed, for comparison", run.config.target) as update:
+    target, counts = run.config.target, run.config.counts
+    with output.progress("undisturbed, for comparison", target, counts) as update:
         result = train(run, on_game=update, should_stop=stop, report=output.warn)
     if not result.finished:
         raise typer.Exit(130)
@@ -131,14 +133,14 @@ def _figures(report: Report) -> dict[str, Any]:
     return {"kills": report.kills, "recoveries": recoveries, "unmeasured": report.unmeasured}
 
 
-def _verdict(result: dict[str, Any]) -> str:
+def _verdict(result: dict[str, Any], counts: str) -> str:
     kills = ", ".join(f"{kind} {number}" for kind, number in result["kills"].items())
     times = ", ".join(
         f"{kind} {seconds['max']:.1f} s"
         for kind, seconds in result["recoveries"].items()
         if seconds["max"] is not None
     )
-    lines = [f"{result['games']:,} games, {sum(result['kills'].values())} kills ({kills})"]
+    lines = [f"{result['games']:,} {counts}, {sum(result['kills'].values())} kills ({kills})"]
     lines += [f"slowest recovery: {times}"] if times else []
     lines += result["problems"]
     lines += [f"digest {result['digest']}"]

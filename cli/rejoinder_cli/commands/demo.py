@@ -41,7 +41,7 @@ def demo(
                 mode="ordered",
                 patience=60.0,
             )
-        tell_result(result, run, output)
+        tell_result(result, directory, output)
         if not result.finished:
             raise typer.Exit(130)
     serve_gateway(Settings.read(os.environ, {"runs": run.parent, "port": port}), output)

@@ -77,7 +77,7 @@ def learner(
             patience=patience,
             telemetry=telemetry,
         )
-        tell_result(result, planned.path, output)
+        tell_result(result, directory, output)
         output.result(result_fields(result) | {"run": str(planned.path), "mode": mode})
         while stay and result.finished and not should_stop():
             time.sleep(_LOOK)

@@ -63,7 +63,7 @@ def reproduce(
             mode=_MODE,
             patience=_PATIENCE,
         )
-    tell_result(result, path, output)
+    tell_result(result, directory, output)
     fields = result_fields(result) | {
         "run": str(path),
         "fingerprint": directory.config.fingerprint,

@@ -46,7 +46,10 @@ def status(
     if "games_per_second" in now:
         output.console.print(panel(run.name, now, foresee(now)))
     else:
-        output.say(f"{run.name}: {now['games']:,} of {now['target']:,} games, {now['state']}")
+        output.say(
+            f"{run.name}: {now['games']:,} of {now['target']:,} {directory.config.counts}, "
+            f"{now['state']}"
+        )
     output.result(now | ({"forecast": foresee(now)} if target else {}))
 
 

@@ -105,7 +105,7 @@ def train(
                 targets=metrics_targets,
                 target=target,
             )
-    tell_result(result, planned.path, output)
+    tell_result(result, directory, output)
     for name, value in latest_exploitability(directory).items():
         output.say(f"{name} {value:.3g} (exact)")
     for line in latest_matches(directory):
@@ -144,7 +144,7 @@ def _train_alone(
 ) -> TrainResult:
     from rejoinder_learner.sequential import train as train_sequentially
 
-    with output.progress(title, directory.config.target) as update:
+    with output.progress(title, directory.config.target, directory.config.counts) as update:
         return train_sequentially(
             directory,
             on_game=update,
@@ -217,11 +217,12 @@ def serve_learner(
     return service.serve()
 
 
-def tell_result(result: TrainResult, path: Path, output: Output) -> None:
+def tell_result(result: TrainResult, run: RunDir, output: Output) -> None:
+    counts = run.config.counts
     of_them = "" if result.played == result.games else f", {result.played:,} of them now,"
     output.say(
-        f"{result.games:,} games{of_them} in {result.seconds:.1f} s "
-        f"({result.games_per_second:.1f} games/s), in {path}\ndigest {result.digest}"
+        f"{result.games:,} {counts}{of_them} in {result.seconds:.1f} s "
+        f"({result.games_per_second:.1f} {counts}/s), in {run.path}\ndigest {result.digest}"
     )
 
 

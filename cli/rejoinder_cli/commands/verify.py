@@ -34,7 +34,7 @@ def verify(
     with output.working("reading the ledger and the checkpoints"):
         found = read(directory)
     chosen = choose(found, sample, seed)
-    with output.progress("playing again", sum(map(len, chosen))) as update:
+    with output.progress("playing again", sum(map(len, chosen)), "units") as update:
         recompute(found, chosen, update)
     for note in found.notes:
         output.warn(note)
@@ -62,22 +62,23 @@ def verify(
 
 def _verdict(found: Verification, segments: int, sample: float, seed: int) -> str:
     played, left_out = found.games(found.recomputed), found.games(found.not_checkable)
+    game = found.run.config.counts.removesuffix("s")
     lines = [
-        f"ledger: {_count(found.games(len(found.records)), 'game')}, {_state(found, 'ledger')}",
+        f"ledger: {_count(found.games(len(found.records)), game)}, {_state(found, 'ledger')}",
         f"checkpoints: {found.checkpoints}, {_state(found, 'checkpoint')}",
-        f"played again: {_count(played, 'game')} in {_count(segments, 'segment')}, "
+        f"played again: {_count(played, game)} in {_count(segments, 'segment')}, "
         f"{_state(found, 'recomputation')} (--sample {sample:g} --seed {seed})",
     ]
     if found.not_checkable:
         lines.append(
-            f"not checkable: {_count(left_out, 'game')}, played with snapshots that are "
+            f"not checkable: {_count(left_out, game)}, played with snapshots that are "
             "neither kept nor among what was played again"
         )
     if found.holds:
         return "\n".join([*lines, f"{found.run.path} is what it claims, as far as was checked"])
     problems = sorted(found.problems, key=lambda problem: problem.game)
-    lines += [f"wrong: {_told(problem)}" for problem in problems]
-    first = f"first at game {problems[0].game:,}"
+    lines += [f"wrong: {_told(problem, game)}" for problem in problems]
+    first = f"first at {game} {problems[0].game:,}"
     return "\n".join([*lines, f"{found.run.path} is NOT what it claims, {first}"])
 
 
@@ -95,10 +96,10 @@ def _state(found: Verification, part: str) -> str:
     return f"the same deltas{tables}"
 
 
-def _told(problem: Problem) -> str:
+def _told(problem: Problem, game: str) -> str:
     if problem.part == "checkpoint":
-        return f"the checkpoint at game {problem.game:,} {problem.what}"
-    return f"{problem.part}, game {problem.game:,}: {problem.what}"
+        return f"the checkpoint at {game} {problem.game:,} {problem.what}"
+    return f"{problem.part}, {game} {problem.game:,}: {problem.what}"
 
 
 def _count(number: int, what: str) -> str:

@@ -9,8 +9,8 @@
 
 A checkpoint costs what has changed since the one before: it shares that one's files of the table by
 hard links and adds one (`Increment`). When those weigh as much as `table.bin`, or `MOST_SHARING`
-checkpoints have it, the table is written whole again. Every checkpoint is complete by itself, so any
-of them can be removed; but a shared file that is damaged damages all that share it.
+checkpoints have it, the table is written whole again. Every checkpoint is complete by itself, so
+any of them can be removed; but a shared file that is damaged damages all that share it.
 
 Invariant: a checkpoint whose content is not what was written is never taken; `DamagedError` says
 what is wrong with it. Binary files are raw little-endian rows; their dtype follows from the config.

@@ -156,6 +156,11 @@ class Learning(BaseModel):
         """Games (iterations of the method) in a unit, which is what is leased and folded."""
         return self.method.block
 
+    @property
+    def counts(self) -> str:
+        """The word for what `games` counts: games, or iterations."""
+        return self.load_method().counts
+
     def load_game(self) -> Game:
         return GAMES[self.game]
 

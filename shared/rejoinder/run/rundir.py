@@ -15,8 +15,8 @@
 
 Invariant: a reader sees a file or a checkpoint whole or not at all, whenever the writer is killed
 (see `files`), and never takes a checkpoint whose content is not what was written: a damaged one is
-reported with the reason and the newest one that is whole is used. That may be some checkpoints back:
-those of a big table share files, and what damages a shared file damages all of them.
+reported with the reason and the newest one that is whole is used. That may be some checkpoints
+back: those of a big table share files, and what damages a shared file damages all of them.
 """
 
 from __future__ import annotations
@@ -138,9 +138,8 @@ class RunDir:
             raise RunError(f"{self.path} is a run of another config: {difference}")
         there = max(self.checkpoint_games(), default=0)
         if there > config.target:
-            counts = config.load_method().counts
             raise RunError(
-                f"games: {self.path} has {there} {counts} already; {config.target} are fewer"
+                f"games: {self.path} has {there} {config.counts} already; {config.target} are fewer"
             )
         if config != self.config:
             with self.locked():
@@ -250,7 +249,8 @@ class RunDir:
             return said | {"alive": alive, "state": said["state"] if ended or alive else "gone"}
         games, target = max(self.checkpoint_games(), default=0), self.config.target
         state = "finished" if games >= target else "stopped"
-        return {"games": games, "target": target, "state": state, "alive": False, "workers": {}}
+        told = {"games": games, "target": target, "counts": self.config.counts}
+        return told | {"state": state, "alive": False, "workers": {}}
 
     def request_stop(self) -> None:
         """Ask whoever trains the run to write a checkpoint and stop."""
