@@ -10,9 +10,13 @@ import secrets
 import time
 from collections import Counter
 
+import numpy as np
+
 from rejoinder.measure.agents import opponents
 from rejoinder.measure.match import whole_deals
 from rejoinder.measure.metrics import evaluation_kernel
+from rejoinder.methods.base import Rows
+from rejoinder.methods.rows import opaque
 from rejoinder.run.checkpoints import Policies
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
@@ -50,7 +54,7 @@ class Evaluations:
 
     def order(self, learner: Learner) -> None:
         """Have the policies as they are now evaluated."""
-        self.waiting[learner.games] = Policies(learner.head, learner.policy_rows())
+        self.waiting[learner.games] = Policies(learner.head, _kept(learner))
         self._order(learner.games)
 
     def take(self, evaluation: Evaluation) -> bool:
@@ -99,3 +103,11 @@ class Evaluations:
         self.sent_bytes += len(message)
         self._bus.enqueue([Order(job, message, f"evaluation at game {games}")])
         self._taken.pop(games, None)
+
+
+def _kept(learner: Learner) -> Rows:
+    """The policies as they are now, which later folds do not touch."""
+    rows = learner.policy_rows()
+    if np.may_share_memory(rows, learner.rows):
+        return opaque(rows).copy().view(rows.dtype)  # type: ignore[no-any-return]
+    return rows

@@ -32,7 +32,7 @@ from rejoinder.measure.experiments import experiment_of
 from rejoinder.measure.match import MatchResult, Starts, play_match, seated
 from rejoinder.measure.metrics import evaluation_seed
 from rejoinder.measure.respond import dear, thinking_bound
-from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.methods.tabular.table import Table, index_of
 from rejoinder.run.checkpoints import DamagedError
 from rejoinder.run.config import RunConfig
 from rejoinder_cli.output import Output
@@ -175,7 +175,7 @@ def _agents(subject: Subject, output: Output) -> dict[int, Agent]:
             if experiment is not None:
                 learned = run.learned(checkpoint.rows)
                 subject.experiment_policy[games] = experiment.policy.read(learned, abstraction)
-            policy = table_of(run.policy_rows(checkpoint))
+            policy = index_of(run.policy_rows(checkpoint))
             found[games] = trained_agent(subject.name, abstraction, policy, argmax=False)
     return found
 

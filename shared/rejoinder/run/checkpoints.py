@@ -36,7 +36,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rejoinder.files import link_or_copy, sync_directory, write_durably
 from rejoinder.methods.base import Rows
 from rejoinder.methods.patch import Patch, difference
-from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.rows import MAX_ROWS, new_rows, opaque
 from rejoinder.run.config import Learning, canonical_json
 from rejoinder.run.ledger import genesis
@@ -298,7 +297,7 @@ def read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
     expected = {_TABLE: table_dtype}
     expected |= dict.fromkeys(increments, _patch_dtype(table_dtype))
     expected |= {_policy_file(version): _patch_dtype(snapshot_dtype) for version in versions}
-    expected |= {name: policy_dtype(task.actions) for name in evaluations.values()}
+    expected |= dict.fromkeys(evaluations.values(), method.policy_dtype(task))
     if manifest.files.keys() != expected.keys():
         raise DamagedError(f"it lists the files {sorted(manifest.files)}, not {sorted(expected)}")
     for name, dtype in expected.items():
