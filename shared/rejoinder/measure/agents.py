@@ -25,7 +25,7 @@ from rejoinder.kernel.jit import kernel, rule
 from rejoinder.kernel.masks import first
 from rejoinder.kernel.rng import uniform
 from rejoinder.methods.policies import AVERAGE, policy_dtype
-from rejoinder.methods.tabular.policy import Book, draw, read_book
+from rejoinder.methods.tabular.policy import Book, draw, read_rows
 from rejoinder.methods.tabular.table import Table, new_table
 
 # How an agent chooses; BASELINE + n is hand-made opponent n of the game.
@@ -147,7 +147,7 @@ def fill(state: Any, kind: Any, book: Any, weights: Any) -> None:
         baseline(state, book.abstraction, kind - BASELINE, weights)
     elif kind == RANDOM:
         even_weights(legal, weights)
-    elif read_book(state, book, AVERAGE, legal, weights) and kind == ARGMAX:
+    elif read_rows(state, book, AVERAGE, legal, weights) and kind == ARGMAX:
         best = first(legal)
         for a in range(len(weights)):
             if weights[a] > weights[best]:
