@@ -43,12 +43,14 @@ class Evaluations:
         self.sent_bytes = 0  # in leases; the publisher counts those of policies
         self.waiting: dict[int, Policies] = {}  # by games
         self._jobs: dict[int, str] = {}
+        self._on_server: set[int] = set()  # whose policies were published
         self._orders: Counter[int] = Counter()  # how often each was ordered
         self._taken: dict[int, float] = {}  # when they were seen to have left the queue
 
     def start_again(self) -> None:
         """The server may know nothing of those that are waiting."""
         self._orders.clear()
+        self._on_server.clear()
         for games in self.waiting:
             self._order(games)
 
@@ -69,6 +71,7 @@ class Evaluations:
         self._bus.withdraw([self._jobs[games]])
         self._bus.drop_snapshots([games], "evaluation")
         del self.waiting[games]
+        self._on_server.discard(games)
         self._orders.pop(games)
         return True
 
@@ -83,8 +86,9 @@ class Evaluations:
                 self._order(games)
 
     def refused(self, job: str) -> None:
-        """A worker could not do it: give it to another one."""
+        """A worker could not do it: publish it anew and give it to another one."""
         for games in [n for n in self.waiting if self._jobs.get(n) == job]:
+            self._on_server.discard(games)
             self._order(games)
 
     def worthless(self, evaluation: Evaluation) -> None:
@@ -94,7 +98,9 @@ class Evaluations:
 
     def _order(self, games: int) -> None:
         name = SnapshotId(games, self.waiting[games].head)
-        self._publisher.publish_for_evaluation(name, self.waiting[games].rows)
+        if games not in self._on_server:
+            self._publisher.publish_for_evaluation(name, self.waiting[games].rows)
+            self._on_server.add(games)
         job = job_name(self._bus.run, f"evaluation-{games}-{secrets.token_hex(4)}")
         self._jobs[games] = job
         self._orders[games] += 1

@@ -26,8 +26,7 @@ METHODS = ("external", "outcome", "chance", "full")
 
 def trained(game: str, method: str) -> tuple[Learner, Table, Table]:
     """A learner, its rows as a policy, and the probabilities that they stand for."""
-    settings = {} if method == "full" else {"iterations": 20}
-    learner = learn(config(game, method, **settings), 20)
+    learner = learn(config(game, method), 20)
     made = np.zeros(len(learner.rows), policy_dtype(learner.rows.dtype["regret"].shape[0]))
     made["key"], made["policy"] = learner.learned["key"], learner.learned["policy"]
     return learner, index_of(learner.policy_rows()), index_of(made)
@@ -40,7 +39,7 @@ def test_state_rows_are_worth_and_play_the_same(game: str, method: str) -> None:
     assert rows.rows.dtype == learner.rows.dtype
     worth = [policy_exploitability(tree_of(game), table) for table in (rows, probabilities)]
     assert worth[0] == worth[1]
-    run = learner.config.model_copy(update={"eval_games": 400})
+    run = config(game, method).model_copy(update={"eval_games": 400})
     assert play_matches(run, 1, rows) == play_matches(run, 1, probabilities)
 
 

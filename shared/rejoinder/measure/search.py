@@ -21,7 +21,7 @@ player to move sees. Hidden cards are overwritten before anything looks at them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,8 +122,10 @@ def searching(
         raise ValueError(f"search: a number of samples is needed, not {samples}")
     if samples == 0:
         return agent
-    as_it_is = (getattr(agent, field.name) for field in fields(Agent))
-    return Searcher(*as_it_is, game, samples, steady, where)
+    return Searcher(
+        *(agent.name, agent.kind, agent.abstraction, agent.book, agent.fallback_abstraction),
+        *(game, samples, steady, where),
+    )
 
 
 def check_goes_by_policy(*agents: Agent) -> None:

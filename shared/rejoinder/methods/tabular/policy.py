@@ -17,7 +17,8 @@ import operator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core import cgutils, types
+from numba.core import cgutils as numba_cgutils
+from numba.core import types as numba_types
 from numba.extending import models, overload, register_model
 
 from rejoinder.games.contract import infoset_key, random_action
@@ -29,6 +30,8 @@ from rejoinder.methods.tabular.regret import match_regrets, scale_regrets
 from rejoinder.methods.tabular.table import EMPTY, Table, find
 
 _OPTIONS: Any = RULE_OPTIONS
+cgutils: Any = numba_cgutils
+types: Any = numba_types
 
 
 class Book(NamedTuple):
@@ -166,7 +169,7 @@ def policy_of(typingctx: Any, row: Any) -> Any:
 class _Sums(types.Type):  # type: ignore[misc]
     """The `regret` and `average` of a row."""
 
-    def __init__(self, row: types.Record) -> None:
+    def __init__(self, row: Any) -> None:
         self.row = row
         super().__init__(name=f"Sums({row})")
 
@@ -174,23 +177,24 @@ class _Sums(types.Type):  # type: ignore[misc]
 class _Strategy(types.Type):  # type: ignore[misc]
     """One of them, and what makes probabilities of it."""
 
-    def __init__(self, row: types.Record) -> None:
+    def __init__(self, row: Any) -> None:
         self.row = row
         super().__init__(name=f"Strategy({row})")
 
 
 @register_model(_Sums)
-class _SumsModel(models.StructModel):  # type: ignore[misc]
+class _SumsModel(models.StructModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, [("row", types.CPointer(kind.row))])
+        members = [("row", types.CPointer(kind.row))]
+        super().__init__(manager, kind, members)  # type: ignore[no-untyped-call]
 
 
 @register_model(_Strategy)
-class _StrategyModel(models.StructModel):  # type: ignore[misc]
+class _StrategyModel(models.StructModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         scale = types.UniTuple(types.float64, 2)  # see `scale_regrets`
         members = [("row", types.CPointer(kind.row)), ("column", types.int64), ("scale", scale)]
-        super().__init__(manager, kind, members)
+        super().__init__(manager, kind, members)  # type: ignore[no-untyped-call]
 
 
 @overload(operator.getitem, jit_options=_OPTIONS)
@@ -213,9 +217,9 @@ def _strategy(typingctx: Any, sums: Any, column: Any) -> Any:
         made.row = cgutils.create_struct_proxy(sums)(context, builder, value=args[0]).row
         made.column = args[1]
         scale = types.UniTuple(types.float64, 2)(sums.row, types.int64)
-        made.scale = context.compile_internal(
-            builder, _scale.py_func, scale, (made.row, made.column)
-        )
+        function: Any = _scale
+        values = (made.row, made.column)
+        made.scale = context.compile_internal(builder, function.py_func, scale, values)
         return made._getvalue()
 
     return _Strategy(sums.row)(sums, types.int64), codegen
@@ -235,7 +239,8 @@ def _probability(typingctx: Any, strategy: Any, a: Any) -> Any:
         values = (parts.row, parts.column, parts.scale, args[1])
         scale = types.UniTuple(types.float64, 2)
         called = types.float64(strategy.row, types.int64, scale, types.int64)
-        return context.compile_internal(builder, _scaled.py_func, called, values)
+        function: Any = _scaled
+        return context.compile_internal(builder, function.py_func, called, values)
 
     return types.float64(strategy, types.int64), codegen
 
