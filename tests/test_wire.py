@@ -732,11 +732,12 @@ def test_keys_of_a_snapshot_are_dense_where_the_game_says_so(
 ) -> None:
     """A table has no room for others: a worker would search it for ever."""
     config = make_config({"game": "kuhn", "method.name": method})
-    task = config.task()
-    dtype = config.load_method().snapshot_dtype(task)
-    rows = np.zeros(2, policy_dtype(task.actions) if policies else dtype)
+    task, kind = config.task(), config.load_method()
+    rows = np.zeros(2, kind.policy_dtype(task) if policies else kind.snapshot_dtype(task))
     rows["key"] = 11, 12
-    rows["policy" if "policy" in (rows.dtype.names or ()) else "strategy"] = 1 / task.actions
+    for name, value in (("policy", 1 / task.actions), ("strategy", 1 / task.actions), ("legal", 3)):
+        if name in (rows.dtype.names or ()):
+            rows[name] = value
     part = SnapshotPart(NAME, None, 0, 1, 2, Patch(np.arange(2), rows), policies)
     using = Codec(config)
     data = using.encode(part)

@@ -10,9 +10,13 @@ import secrets
 import time
 from collections import Counter
 
+import numpy as np
+
 from rejoinder.measure.agents import opponents
 from rejoinder.measure.match import whole_deals
 from rejoinder.measure.metrics import evaluation_kernel
+from rejoinder.methods.base import Rows
+from rejoinder.methods.rows import opaque
 from rejoinder.run.checkpoints import Policies
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
@@ -39,18 +43,20 @@ class Evaluations:
         self.sent_bytes = 0  # in leases; the publisher counts those of policies
         self.waiting: dict[int, Policies] = {}  # by games
         self._jobs: dict[int, str] = {}
+        self._on_server: set[int] = set()  # whose policies were published
         self._orders: Counter[int] = Counter()  # how often each was ordered
         self._taken: dict[int, float] = {}  # when they were seen to have left the queue
 
     def start_again(self) -> None:
         """The server may know nothing of those that are waiting."""
         self._orders.clear()
+        self._on_server.clear()
         for games in self.waiting:
             self._order(games)
 
     def order(self, learner: Learner) -> None:
         """Have the policies as they are now evaluated."""
-        self.waiting[learner.games] = Policies(learner.head, learner.policy_rows())
+        self.waiting[learner.games] = Policies(learner.head, _kept(learner))
         self._order(learner.games)
 
     def take(self, evaluation: Evaluation) -> bool:
@@ -65,6 +71,7 @@ class Evaluations:
         self._bus.withdraw([self._jobs[games]])
         self._bus.drop_snapshots([games], "evaluation")
         del self.waiting[games]
+        self._on_server.discard(games)
         self._orders.pop(games)
         return True
 
@@ -79,8 +86,9 @@ class Evaluations:
                 self._order(games)
 
     def refused(self, job: str) -> None:
-        """A worker could not do it: give it to another one."""
+        """A worker could not do it: publish it anew and give it to another one."""
         for games in [n for n in self.waiting if self._jobs.get(n) == job]:
+            self._on_server.discard(games)
             self._order(games)
 
     def worthless(self, evaluation: Evaluation) -> None:
@@ -90,7 +98,9 @@ class Evaluations:
 
     def _order(self, games: int) -> None:
         name = SnapshotId(games, self.waiting[games].head)
-        self._publisher.publish_for_evaluation(name, self.waiting[games].rows)
+        if games not in self._on_server:
+            self._publisher.publish_for_evaluation(name, self.waiting[games].rows)
+            self._on_server.add(games)
         job = job_name(self._bus.run, f"evaluation-{games}-{secrets.token_hex(4)}")
         self._jobs[games] = job
         self._orders[games] += 1
@@ -99,3 +109,11 @@ class Evaluations:
         self.sent_bytes += len(message)
         self._bus.enqueue([Order(job, message, f"evaluation at game {games}")])
         self._taken.pop(games, None)
+
+
+def _kept(learner: Learner) -> Rows:
+    """The policies as they are now, which later folds do not touch."""
+    rows = learner.policy_rows()
+    if np.may_share_memory(rows, learner.rows):
+        return opaque(rows).copy().view(rows.dtype)  # type: ignore[no-any-return]
+    return rows

@@ -145,7 +145,7 @@ class Learner:
         return self._method.learned(self._task, self.rows[index])
 
     def policy_rows(self) -> Rows:
-        """A copy of the policies as they are now."""
+        """The policies as they are now; later folds may write into them."""
         return self._method.policy_rows(self._task, self.rows)
 
     def digest(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rejoinder.run import checkpoints
-from rejoinder.run.checkpoints import DamagedError
+from rejoinder.run.checkpoints import DamagedError, Policies
 from rejoinder.run.config import RunConfig, make_config
 from rejoinder.run.rundir import RunDir
 from rejoinder_learner import journal as journal_module
@@ -81,6 +81,19 @@ def test_increments_make_the_state_that_was_saved_whatever_is_thinned_out(tmp_pa
     assert max(map(len, kinds)) > 2  # several increments on one table
     assert {"table.bin"} in kinds  # and the table written whole again now and then
     assert told == []
+
+
+def test_an_evaluation_to_come_is_written_once(tmp_path: Path) -> None:
+    run, journal, learner = begin(tmp_path / "run", [])
+    play(learner, 60)
+    waiting = {learner.games: Policies(learner.head, learner.checkpoint().rows)}
+    for units in (60, 61, 62):
+        play(learner, units)
+        journal.save(learner, waiting)
+        journal.wait()
+    files = [run.path / f"checkpoints/{games:08d}/evaluation-300.bin" for games in (300, 305, 310)]
+    assert len({file.stat().st_ino for file in files}) == 1
+    assert run.result().evaluations[300].rows.tobytes() == waiting[300].rows.tobytes()
 
 
 def test_a_resumed_learner_goes_on_with_increments(tmp_path: Path) -> None:

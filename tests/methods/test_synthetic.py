@@ -81,7 +81,7 @@ def test_three_players_come_to_the_equilibrium_that_exact_cfr_finds(
     solver.run(20_000)
     exact = averages(solver.policy().rows[: len(tree.form.infosets)])
     learner = learn(config(TRIO_GAME, method, weighting="linear"), units)
-    learned = averages(learner.policy_rows())
+    learned = averages(learner.learned)
     assert learned.keys() == exact.keys()
     describe = TRIO_GAME.concrete.description
     for key, policy in learned.items():
@@ -100,7 +100,7 @@ def test_three_players_come_to_the_equilibrium_that_exact_cfr_finds(
 def test_actions_beyond_a_word_are_learned(method: str) -> None:
     units = {"external": 60, "outcome": 8000, "chance": 10, "rollout": 400}[method]
     learner = learn(config(WIDE_GAME, method), units)
-    rows = learner.policy_rows()
+    rows = learner.learned
     assert len(rows) == 15  # five numbers for the first player, ten for the second
     for row in rows:
         told = int(row["key"]) & 0xFF
@@ -113,7 +113,7 @@ def test_actions_beyond_a_word_are_learned(method: str) -> None:
 @pytest.mark.parametrize("method", [*SAMPLED, "rollout"])
 def test_options_are_learned_where_they_are_chosen_and_nowhere_else(method: str) -> None:
     learner = learn(config(CLIMB_GAME, method), 400)
-    rows = {int(row["key"]): row for row in learner.policy_rows()}
+    rows = {int(row["key"]): row for row in learner.learned}
     # The first two plies are decisions; the others only of who played high once.
     assert {key & 0xF for key in rows} == set(range(PLIES))
     for key, row in rows.items():
@@ -249,7 +249,7 @@ def test_data_of_an_abstraction_is_part_of_the_fingerprint(
     monkeypatch.setitem(GAMES, "climb", changed)
     after = config(changed, "external")
     assert after.fingerprint != fingerprint
-    rows = learn(after, 100).policy_rows()
+    rows = learn(after, 100).learned
     first = next(row for row in rows if int(row["key"]) & 0xF == 0)
     assert first["policy"][AVERAGE, LOOK_UP] < 0.1  # it looks the wrong answers up
 

@@ -21,7 +21,6 @@ import numpy as np
 
 from rejoinder.measure.metrics import evaluation_kernel, play_matches
 from rejoinder.methods.base import Delta, Snapshot
-from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.model import TableSnapshot
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
@@ -102,8 +101,8 @@ class Player:
     def _evaluate(self, lease: EvaluationLease) -> Evaluation:
         games = lease.snapshot.games
         config = self.config.model_copy(update={"eval_games": lease.match_games})
-        task = config.task()
-        policy = TableSnapshot(policy_dtype(task.actions), dense=task.dense)
+        task, method = config.task(), config.load_method()
+        policy = TableSnapshot(method.policy_dtype(task), dense=task.dense)
         parts = self.bus.snapshot_for_evaluation(games)
         self._snapshots.assemble(policy, lease.snapshot, parts, policies=True)
         _complete(policy, lease.snapshot)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _USUAL = 1_000  # games that are played again if nobody says which
 _LISTED = 12  # infosets, where none is named
+_BLOCK = 2**16  # infosets that are read at once
 
 
 def explain(
@@ -93,9 +94,9 @@ def _list(opened: OpenRun, output: Output) -> None:
     """What there is to explain: the infosets visited most."""
     from rejoinder_learner.explain import find_infoset
 
-    abstraction, rows = opened.run.config.load_abstraction(), opened.learned
-    most = rows[(-rows["updates"]).argsort(kind="stable")[:_LISTED]]
-    output.say(f"{len(most)} of {len(rows):,} infosets, those visited most; name one of them:")
+    abstraction, most = opened.run.config.load_abstraction(), _most_visited(opened)
+    infosets = len(opened.checkpoint.rows)
+    output.say(f"{len(most)} of {infosets:,} infosets, those visited most; name one of them:")
     listed = []
     for row in most:
         infoset = find_infoset(f"{int(row['key']):016x}", most, abstraction)
@@ -112,6 +113,18 @@ def _list(opened: OpenRun, output: Output) -> None:
             }
         )
     output.result({"run": str(opened.run.path), "infosets": listed})
+
+
+def _most_visited(opened: OpenRun) -> Any:
+    """As readers take them; of a big table only some are in memory at once."""
+    import numpy as np
+
+    rows = opened.checkpoint.rows
+    most = opened.run.learned(rows[:0])
+    for first in range(0, len(rows), _BLOCK):
+        some = np.concatenate([most, opened.run.learned(rows[first : first + _BLOCK])])
+        most = some[(-some["updates"].astype(np.int64)).argsort(kind="stable")[:_LISTED]]
+    return most
 
 
 def _range(games: str | None, last: int) -> range:

@@ -8,9 +8,9 @@ the number of games.
 from __future__ import annotations
 
 from calendar import timegm
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from time import strptime
 from typing import Any
@@ -32,9 +32,10 @@ from rejoinder.measure.experiments import experiment_of
 from rejoinder.measure.match import MatchResult, Starts, play_match, seated
 from rejoinder.measure.metrics import evaluation_seed
 from rejoinder.measure.respond import dear, thinking_bound
-from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.methods.tabular.table import Table, index_of
 from rejoinder.run.checkpoints import DamagedError
 from rejoinder.run.config import RunConfig
+from rejoinder.run.rundir import RunDir
 from rejoinder_cli.output import Output
 from rejoinder_cli.report.work import Tell, Work
 from rejoinder_cli.runs import OpenRun
@@ -162,32 +163,64 @@ def _names(opened: Sequence[OpenRun]) -> list[str]:
     return [name(path) for path in paths]
 
 
-def _agents(subject: Subject, output: Output) -> dict[int, Agent]:
-    """The agent of every checkpoint that is whole, by games; notes what is read off tables."""
-    run, found = subject.opened.run, {}
+class _Agents:
+    """The agent of every checkpoint that is whole, by games: one at a time is in memory."""
+
+    def __init__(self, subject: Subject, games: list[int], output: Output) -> None:
+        run, self._games = subject.opened.run, games
+
+        @lru_cache(maxsize=1)
+        def agent(games: int) -> Agent | None:
+            try:
+                checkpoint = run.checkpoint(games)
+            except DamagedError as error:  # a run that is being trained thins them out
+                _leave_out(output, run, games, error)
+                return None
+            policy = index_of(run.policy_rows(checkpoint), run.config.task().dense)
+            abstraction = run.config.load_abstraction()
+            return trained_agent(subject.name, abstraction, policy, argmax=False)
+
+        self.get = agent
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._games)
+
+    def __len__(self) -> int:
+        return len(self._games)
+
+
+def _agents(subject: Subject, output: Output) -> _Agents:
+    """The agents of the checkpoints; notes what is read off tables."""
+    run, found = subject.opened.run, []
     abstraction, experiment = run.config.load_abstraction(), experiment_of(run.config)
     for games in run.checkpoint_games():
         try:
             checkpoint = run.checkpoint(games)
         except DamagedError as error:
-            output.warn(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
+            _leave_out(output, run, games, error)
         else:
             if experiment is not None:
                 learned = run.learned(checkpoint.rows)
                 subject.experiment_policy[games] = experiment.policy.read(learned, abstraction)
-            policy = table_of(run.policy_rows(checkpoint))
-            found[games] = trained_agent(subject.name, abstraction, policy, argmax=False)
-    return found
+            found.append(games)
+    return _Agents(subject, found, output)
 
 
-def _plan_matches(work: Work, subject: Subject, agents: dict[int, Agent], test_games: int) -> None:
+def _leave_out(output: Output, run: RunDir, games: int, error: DamagedError) -> None:
+    output.warn(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
+
+
+def _plan_matches(work: Work, subject: Subject, agents: _Agents, test_games: int) -> None:
     config = subject.config
     game = config.load_game()
     template = game.template(config.rules)
 
     def play(games: int, name: str, starts: Starts, tell: Tell) -> None:
+        agent = agents.get(games)
+        if agent is None:
+            return
         result, *_ = play_match(
-            *(game, template, seated(game, agents[games], [opponents(game)[name]])),
+            *(game, template, seated(game, agent, [opponents(game)[name]])),
             games=test_games,
             seed=evaluation_seed(config.seed, games),
             starts=starts,
@@ -223,34 +256,43 @@ def _plan_analysis(work: Work, subject: Subject, effort: Effort) -> None:
     work.add(played, look, cost)
 
 
-def _plan_exploitability(
-    work: Work, subject: Subject, agents: dict[int, Agent], effort: Effort
-) -> None:
+def _plan_exploitability(work: Work, subject: Subject, agents: _Agents, effort: Effort) -> None:
     config = subject.config
     game = config.load_game()
     if game.is_enumerable(config.rules):
-        work.add(0, lambda _: _exact(subject, {n: a.book.policy for n, a in agents.items()}))
+        work.add(0, lambda _: _exact(subject, agents))
         return
     chosen = list(agents)[::-1][:: max(1, -(-len(agents) // max(1, effort.bounds)))]
     for games in chosen[: effort.bounds]:
-        bound = partial(_bound, subject, games, agents[games], effort)
+        bound = partial(_bound, subject, games, agents, effort)
         work.add(effort.attack_games, bound, cost=dear(effort.attack_samples))
 
 
-def _exact(subject: Subject, tables: dict[int, Table]) -> None:
+def _exact(subject: Subject, agents: _Agents) -> None:
     """In the real game, and as the agent's abstraction shows it."""
     from rejoinder.measure.exploit import both_exploitabilities
 
     config = subject.config
     game, abstraction = config.load_game(), config.load_abstraction()
-    both = both_exploitabilities(game, config.rules, abstraction, tables.values())
-    for games, (real, shown) in zip(tables, both, strict=True):
+    known: list[int] = []
+
+    def policies() -> Iterator[Table]:
+        for games in agents:
+            if agent := agents.get(games):
+                known.append(games)
+                yield agent.book.policy
+
+    both = both_exploitabilities(game, config.rules, abstraction, policies())
+    for games, (real, shown) in zip(known, both, strict=True):
         inside = None if abstraction.number == CONCRETE else shown.exploitability
         subject.exploited.append(Exploited(games, real.exploitability, inside))
 
 
-def _bound(subject: Subject, games: int, agent: Agent, effort: Effort, tell: Tell) -> None:
+def _bound(subject: Subject, games: int, agents: _Agents, effort: Effort, tell: Tell) -> None:
     """What an attacker wins who knows the agent and thinks ahead: a lower bound."""
+    agent = agents.get(games)
+    if agent is None:
+        return
     found = thinking_bound(
         *(subject.config.load_game(), subject.config.rules, agent),
         samples=effort.attack_samples,

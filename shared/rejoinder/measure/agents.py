@@ -25,7 +25,7 @@ from rejoinder.kernel.jit import kernel, rule
 from rejoinder.kernel.masks import first
 from rejoinder.kernel.rng import uniform
 from rejoinder.methods.policies import AVERAGE, policy_dtype
-from rejoinder.methods.tabular.policy import Book, draw, read_book
+from rejoinder.methods.tabular.policy import Book, draw, read_rows
 from rejoinder.methods.tabular.table import Table, new_table
 
 # How an agent chooses; BASELINE + n is hand-made opponent n of the game.
@@ -40,11 +40,12 @@ class Agent:
     kind: int
     abstraction: Abstraction
     book: Book
+    fallback_abstraction: Abstraction  # of the book's fallback
 
     def probabilities(self, states: States) -> np.ndarray[Any, np.dtype[np.float64]]:
         """What it would do now, by action of its abstraction."""
         out = np.zeros(len(self.abstraction.actions))
-        _fill(states, self.kind, self._own_book(), out)
+        _fill(states, self.kind, self.own_book(), out)
         return out
 
     def choose(self, states: States, rng: Any) -> int:
@@ -53,17 +54,14 @@ class Agent:
         An option that it begins is noted in the state.
         """
         weights = np.zeros(len(self.abstraction.actions))
-        move: int = _choose(states, self.kind, self._own_book(), weights, rng)
+        move: int = _choose(states, self.kind, self.own_book(), weights, rng)
         return move
 
-    def _own_book(self) -> Book:
+    def own_book(self) -> Book:
         """The book with scratch memory of its own: threads may ask one agent at the same time."""
-        if self.abstraction.make_argument is None:
-            return self.book
-        argument, shared = self.abstraction.argument(), self.book.abstraction
-        if self.book.fallback_abstraction is shared:
-            return self.book._replace(abstraction=argument, fallback_abstraction=argument)
-        return self.book._replace(abstraction=argument)
+        argument, other = self.abstraction.argument(), self.fallback_abstraction
+        fallback = argument if other is self.abstraction else other.argument()
+        return self.book._replace(abstraction=argument, fallback_abstraction=fallback)
 
 
 def random_agent(game: Game) -> Agent:
@@ -107,9 +105,11 @@ def trained_agent(
             f"{fallback.abstraction.name} differ"
         )
     argument = abstraction.argument()
-    other = fallback.book if fallback else Book(policy, argument, policy, argument)
-    book = Book(policy, argument, other.policy, other.abstraction)
-    return Agent(name, ARGMAX if argmax else SAMPLE, abstraction, book)
+    book = Book(policy, argument, policy, argument)
+    if fallback:
+        book = Book(policy, argument, fallback.book.policy, fallback.abstraction.argument())
+    kind = ARGMAX if argmax else SAMPLE
+    return Agent(name, kind, abstraction, book, fallback.abstraction if fallback else abstraction)
 
 
 def _without_policy(game: Game, name: str, kind: int) -> Agent:
@@ -117,7 +117,7 @@ def _without_policy(game: Game, name: str, kind: int) -> Agent:
     nothing = new_table(policy_dtype(len(abstraction.actions)), 1)
     argument = abstraction.argument()
     book = Book(nothing, argument, nothing, argument)
-    return Agent(name, kind, abstraction, book)
+    return Agent(name, kind, abstraction, book, abstraction)
 
 
 @rule
@@ -147,7 +147,7 @@ def fill(state: Any, kind: Any, book: Any, weights: Any) -> None:
         baseline(state, book.abstraction, kind - BASELINE, weights)
     elif kind == RANDOM:
         even_weights(legal, weights)
-    elif read_book(state, book, AVERAGE, legal, weights) and kind == ARGMAX:
+    elif read_rows(state, book, AVERAGE, legal, weights) and kind == ARGMAX:
         best = first(legal)
         for a in range(len(weights)):
             if weights[a] > weights[best]:

@@ -118,8 +118,8 @@ def watch(
         found = _watch_games(
             game.template(rules),
             *scratch,
-            (agent.kind, agent.book),
-            (opponent.kind, opponent.book),
+            (agent.kind, agent.own_book()),
+            (opponent.kind, opponent.own_book()),
             np.uint64(seed % 2**64),
             low,
             high,
@@ -157,8 +157,8 @@ def play_refusals(
         _play_deals(
             game.template(rules),
             *scratch,
-            (agent.kind, agent.book),
-            (opponent.kind, opponent.book),
+            (agent.kind, agent.own_book()),
+            (opponent.kind, opponent.own_book()),
             np.uint64(seed % 2**64),
             low,
             high,

@@ -23,7 +23,7 @@ is measured as it plays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from rejoinder.kernel.rng import STREAM
 from rejoinder.measure.agents import Agent, trained_agent
 from rejoinder.measure.match import MatchResult, play_match
 from rejoinder.measure.search import ANYWHERE, searching
+from rejoinder.methods.tabular.policy import with_probabilities
 from rejoinder.methods.tabular.rollout import (
     LINEAR,
     entry_dtype,
@@ -135,14 +136,15 @@ def best_response_bound(
     entries = np.zeros(game.max_decisions(rules), entry_dtype(actions))
     touched = np.zeros(len(entries), np.int64)
     nobody = words_of(0, words_for(actions))
-    responder = begin_as
+    responder, opponent = begin_as, with_probabilities(agent.own_book())
+    begin_as = replace(begin_as, book=with_probabilities(begin_as.book))
     for g in range(training_games):
         if g % _BATCH == 0:
             responder = _responder(table, abstraction, begin_as)
         decisions = play_against(
             template,
             responder.book,
-            agent.book,
+            opponent,
             states,
             streams,
             seed,

@@ -48,7 +48,7 @@ from rejoinder.kernel.masks import first, several
 from rejoinder.kernel.rng import CHOICES, REDEALS, STREAM, mix, next_u64, open_stream, stream
 from rejoinder.measure.agents import SAMPLE, Agent, choose, fill
 from rejoinder.methods.policies import AVERAGE
-from rejoinder.methods.tabular.policy import sample_book
+from rejoinder.methods.tabular.policy import sample_rows
 
 SAMPLES = 2_000  # a move, where nobody says otherwise: some milliseconds
 ANYWHERE = -1  # as the mask of moves where an agent thinks
@@ -77,7 +77,7 @@ class Searcher(Agent):
         """Try the moves out, with randomness from `rng`."""
         search = self.prepare()
         weights = np.zeros(len(self.abstraction.actions))
-        move = int(_think(states, self.kind, self.book, search, weights, rng))
+        move = int(_think(states, self.kind, self.own_book(), search, weights, rng))
         tried = np.flatnonzero(search.tried)
         values = {int(m): float(search.won[m] / search.tried[m]) for m in tried}
         return Thought(move, values, int(search.tried.sum()))
@@ -123,7 +123,8 @@ def searching(
     if samples == 0:
         return agent
     return Searcher(
-        agent.name, agent.kind, agent.abstraction, agent.book, game, samples, steady, where
+        *(agent.name, agent.kind, agent.abstraction, agent.book, agent.fallback_abstraction),
+        *(game, samples, steady, where),
     )
 
 
@@ -168,9 +169,9 @@ def count_moves(
     """
     counts = np.zeros((len(positions), len(game.moves)), np.int64)
     search, weights = prepared(agent), np.zeros(len(agent.abstraction.actions))
-    rng, concrete = np.zeros(1, STREAM), game.concrete.argument()
+    rng, concrete, book = np.zeros(1, STREAM), game.concrete.argument(), agent.own_book()
     for n in range(times):
-        _count(positions, agent.kind, agent.book, search, weights, rng, concrete, seed, n, counts)
+        _count(positions, agent.kind, book, search, weights, rng, concrete, seed, n, counts)
         if progress:
             progress(n + 1)
     return counts
@@ -296,7 +297,7 @@ def _policy_move(state: Any, kind: Any, book: Any, weights: Any, choices: Any) -
     if not several(legal):
         action = first(legal)
     elif kind == SAMPLE:
-        action = sample_book(state, book, AVERAGE, legal, choices)
+        action = sample_rows(state, book, AVERAGE, legal, choices)
     else:
         return np.int64(choose(state, kind, book, weights, choices))
     move = np.int64(resolve(state, book.abstraction, action))

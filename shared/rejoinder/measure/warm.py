@@ -17,7 +17,7 @@ def warm_up_player(config: RunConfig) -> None:
     quick = config.model_copy(update={"method": method.quick(config.method), "eval_games": 2})
     task = quick.task()
     if config.eval_every:
-        play_matches(quick, 0, new_table(policy_dtype(task.actions), 1))
+        play_matches(quick, 0, new_table(method.policy_dtype(task), 1))
     quick.actor().play(0, method.snapshot(task))
 
 

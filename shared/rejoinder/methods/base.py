@@ -10,7 +10,9 @@ Everything that travels or is kept is an array of rows of one dtype:
     state rows      what the learner knows; rows keep their place for ever, new ones come last
     snapshot rows   what an actor reads, one for each state row, so that a snapshot is sent as a
                     patch: row numbers and what to write there
-    policy rows     what is played in matches and by the gateway (see `policies`)
+    policy rows     what agents play by, in matches and at the gateway: rows of probabilities (see
+                    `policies`), or the state rows themselves, where their `regret` and `average`
+                    are what strategies are made of (see `tabular.policy`)
 
 A *unit* is what is leased, folded and recorded: a game, or a block of `block` iterations that are
 played with one snapshot and merged before they travel. A delta is a pure function of (task,
@@ -161,7 +163,9 @@ class Method:
     model: Callable[[Task, Rows | None], Model]  # from state rows, or from nothing
     snapshot: Callable[[Task], Snapshot]  # an empty one
     snapshot_rows: Callable[[Task, Rows], Rows]  # of state rows
-    policy_rows: Callable[[Task, Rows], Rows]  # of state rows
+    policy_dtype: Callable[[Task], np.dtype[Any]]
+    check_policies: Callable[[Task, Rows], str | None]  # why these cannot be policy rows
+    policy_rows: Callable[[Task, Rows], Rows]  # of state rows, or those themselves
     learned: Callable[[Task, Rows], Rows]  # state rows as readers take them, see `methods.learned`
     work: Callable[[Task, Rows, Sequence[int]], Work]  # in units with so many entries each
     decisions: Callable[[Rows], Rows]  # delta rows as readers take them: key, reach, regret

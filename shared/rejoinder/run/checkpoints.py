@@ -37,7 +37,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rejoinder.files import link_or_copy, sync_directory, write_durably
 from rejoinder.methods.base import Rows
 from rejoinder.methods.patch import Patch, difference
-from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.rows import MAX_ROWS, new_rows, opaque
 from rejoinder.run.config import Learning, canonical_json
 from rejoinder.run.ledger import genesis
@@ -180,7 +179,8 @@ def write_checkpoint(
         files[name] = _write(folder / name, map(_records, differing), len(then), part.head)
     for games, part in checkpoint.evaluations.items():
         name = f"{_EVALUATION}{games}.bin"
-        files[name] = _write(folder / name, [part.rows], len(part.rows), part.head)
+        shared = None if before is None else _share_evaluation(folder, before, config, name, part)
+        files[name] = shared or _write(folder / name, [part.rows], len(part.rows), part.head)
     manifest = Manifest(
         format=FORMAT,
         fingerprint=config.fingerprint,
@@ -218,6 +218,23 @@ def _share(
         except FileNotFoundError:
             return None
     return files
+
+
+def _share_evaluation(
+    folder: Path, before: Path, config: Learning, name: str, part: Policies
+) -> _File | None:
+    """The file of an evaluation that an earlier checkpoint waits for, too, if it is there."""
+    try:
+        manifest = _read_manifest(before)
+        file = manifest.files.get(name)
+        if manifest.fingerprint != config.fingerprint or file is None:
+            return None
+        if file.head != part.head.hex():
+            return None
+        link_or_copy(before / name, folder / name)
+    except (DamagedError, FileNotFoundError):
+        return None
+    return file
 
 
 def _differences(read: Callable[[Rows], Rows], rows: Rows, then: Rows) -> Iterator[Patch]:
@@ -300,7 +317,7 @@ def read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
     expected = {_TABLE: table_dtype}
     expected |= dict.fromkeys(increments, _patch_dtype(table_dtype))
     expected |= {_policy_file(version): _patch_dtype(snapshot_dtype) for version in versions}
-    expected |= {name: policy_dtype(task.actions) for name in evaluations.values()}
+    expected |= dict.fromkeys(evaluations.values(), method.policy_dtype(task))
     if manifest.files.keys() != expected.keys():
         raise DamagedError(f"it lists the files {sorted(manifest.files)}, not {sorted(expected)}")
     for name, dtype in expected.items():
@@ -359,17 +376,22 @@ def _table_files(manifest: Manifest) -> list[str]:
 
 
 def _read_table(files: Sequence[tuple[Path, _File]], dtype: np.dtype[Any]) -> Rows:
-    """The table: mapped if it is one file, else in memory with the increments written over it."""
+    """The table with the increments written over it: mapped, unless they have new rows.
+
+    The pages of a mapping are private, so only those that are written over take memory.
+    """
     (path, file), *increments = files
-    if not increments and file.size == file.rows:
-        return _read_rows(path, file, dtype)
-    made: Rows = new_rows(dtype, files[-1][1].size)[: files[-1][1].size]
-    if file.rows > len(made):
-        raise DamagedError(f"{path.name} has {file.rows} rows, not at most {len(made)}")
-    at = 0
-    for block in _read_blocks(path, file, dtype):
-        opaque(made)[at : at + len(block)] = opaque(block)
-        at += len(block)
+    size = files[-1][1].size
+    if file.rows > size:
+        raise DamagedError(f"{path.name} has {file.rows} rows, not at most {size}")
+    made: Rows
+    if file.rows == size:
+        made = _read_rows(path, file, dtype)
+    else:
+        made, at = new_rows(dtype, size)[:size], 0
+        for block in _read_blocks(path, file, dtype):
+            opaque(made)[at : at + len(block)] = opaque(block)
+            at += len(block)
     for path, file in increments:
         _write_over(made, _read_blocks(path, file, _patch_dtype(dtype)))
     return made

@@ -389,7 +389,7 @@ class RunDir:
         return self.config.load_method().learned(self.config.task(), rows)
 
     def policy_rows(self, checkpoint: Checkpoint) -> Rows:
-        """What is played by a checkpoint."""
+        """What is played by a checkpoint; its own rows, where agents read those."""
         return self.config.load_method().policy_rows(self.config.task(), checkpoint.rows)
 
     def checkpoint_games(self) -> list[int]:

@@ -27,7 +27,6 @@ import numpy as np
 
 from rejoinder.methods.base import Delta
 from rejoinder.methods.patch import Patch
-from rejoinder.methods.policies import check_policies, policy_dtype
 from rejoinder.run.config import MAX_GAMES, Learning
 from rejoinder.run.ledger import SnapshotId
 
@@ -145,7 +144,7 @@ class Codec:
         self._fingerprint = bytes.fromhex(config.fingerprint)
         self._entry = self._method.delta_dtype(self._task)
         self._row = self._method.snapshot_dtype(self._task)
-        self._policy = policy_dtype(self._task.actions)
+        self._policy = self._method.policy_dtype(self._task)
         self._most_entries = self._method.most_entries(self._task)
 
     def encode(self, message: Message) -> bytes:
@@ -227,11 +226,9 @@ class Codec:
             raise WireError(f"snapshot: {len(index)} row numbers for {len(rows)} rows")
         if len(index) and (index[-1] >= size or (index[1:] <= index[:-1]).any()):
             raise WireError("snapshot: row numbers must increase and lie inside the table")
-        if policies:
-            flaw = check_policies(rows, self._task.dense)
-        else:
-            flaw = self._method.check_snapshot(self._task, rows)
-        if flaw:
+        method = self._method
+        check = method.check_policies if policies else method.check_snapshot
+        if flaw := check(self._task, rows):
             raise WireError(f"snapshot: {flaw}")
         return SnapshotPart(
             id=name,

@@ -29,8 +29,8 @@ from rejoinder.methods.base import Rows
 from rejoinder.methods.exact.tree import Form, Tree
 from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.rows import without_gaps
+from rejoinder.methods.tabular.policy import read_policies
 from rejoinder.methods.tabular.table import Table, table_of
-from rejoinder.methods.tabular.weighting import read_policies
 
 VARIANTS = {
     "cfr": (math.inf, math.inf, 0.0),

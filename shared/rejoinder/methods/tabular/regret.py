@@ -13,14 +13,21 @@ NEGLIGIBLE = 1e-300  # a smaller sum of regrets has no finite inverse
 @rule
 def match_regrets(regret: Any, legal: Any, strategy: Any) -> None:
     """In proportion to positive regret; uniform where there is none."""
-    total = _positive(regret, legal)
-    scale = 1.0 / total if total > NEGLIGIBLE else 0.0
-    even = 0.0 if total > NEGLIGIBLE else 1.0 / count(legal)
+    scale, even = scale_regrets(regret, legal)
     left = legal
     while some(left):
         a = first(left)
         left = rest(left)
         strategy[a] = max(regret[a], 0.0) * scale + even
+
+
+@rule
+def scale_regrets(regret: Any, legal: Any) -> Any:
+    """What makes probabilities of positive regrets: a factor, and what is added to each."""
+    total = _positive(regret, legal)
+    if total > NEGLIGIBLE:
+        return 1.0 / total, 0.0
+    return 0.0, 1.0 / count(legal)
 
 
 @rule

@@ -153,6 +153,8 @@ ROLLOUT = Method(
     model=_model,
     snapshot=lambda task: TableSnapshot(policy_dtype(task.actions), dense=task.dense),
     snapshot_rows=lambda _, rows: policy_rows(rows),
+    policy_dtype=lambda task: policy_dtype(task.actions),
+    check_policies=lambda task, rows: check_policies(rows, task.dense),
     policy_rows=lambda _, rows: policy_rows(rows),
     learned=lambda _, rows: rows,
     work=_work,

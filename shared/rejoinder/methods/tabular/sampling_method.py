@@ -16,10 +16,13 @@ from rejoinder.methods.policies import check_keys, policy_dtype
 from rejoinder.methods.rows import opaque
 from rejoinder.methods.tabular import walks
 from rejoinder.methods.tabular.model import TableModel, TableSnapshot
+from rejoinder.methods.tabular.policy import read_policies
 from rejoinder.methods.tabular.table import EMPTY, new_table
 from rejoinder.methods.tabular.weighting import (
     DISCOUNTED,
+    FLOAT,
     MAX_COUNT,
+    MAX_SUM,
     UNIFORM,
     WEIGHTINGS,
     Discounts,
@@ -27,7 +30,6 @@ from rejoinder.methods.tabular.weighting import (
     first_flaw,
     fold_alike,
     fold_units,
-    read_policies,
     read_strategies,
     row_dtype,
     strategy_dtype,
@@ -191,7 +193,7 @@ def _decisions(delta: Rows) -> Rows:
 
 
 def _check_delta(task: Task, entries: Rows) -> str | None:
-    flaw = first_flaw(entries, task.actions)
+    flaw = first_flaw(entries, task.actions, MAX_SUM)
     return (
         f"entry {flaw} is not what a unit gives" if flaw >= 0 else check_keys(task.dense, entries)
     )
@@ -204,6 +206,12 @@ def _check_snapshot(task: Task, rows: Rows) -> str | None:
     if not (np.abs(strategy.sum(axis=1) - 1) < 1e-5).all():
         return "probabilities must sum to 1"
     return check_keys(task.dense, rows)
+
+
+def _check_policies(task: Task, rows: Rows) -> str | None:
+    """Why no learner can have had these rows, by what agents read of them."""
+    flaw = first_flaw(rows, task.actions, float(np.finfo(FLOAT).max))
+    return f"row {flaw} is not what a learner has" if flaw >= 0 else check_keys(task.dense, rows)
 
 
 def _work(task: Task, entries: Rows) -> Work:
@@ -228,7 +236,9 @@ def _method(name: str, settings: type[SamplingSettings], play_block: Kernel, sol
         model=_model,
         snapshot=lambda task: TableSnapshot(strategy_dtype(task.actions), dense=task.dense),
         snapshot_rows=lambda _, rows: _strategies(rows),
-        policy_rows=lambda _, rows: _policies(rows),
+        policy_dtype=_state_dtype,
+        check_policies=_check_policies,
+        policy_rows=lambda _, rows: rows,
         learned=lambda _, rows: _learned(rows),
         as_start=_as_start,
         max_units=MAX_UNITS,

@@ -30,7 +30,6 @@ from rejoinder.kernel.masks import (
     store,
     within,
 )
-from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.methods.rows import without_gaps
 from rejoinder.methods.tabular.regret import match_regrets
 from rejoinder.methods.tabular.table import find_or_add
@@ -191,8 +190,8 @@ def _scale(row: Any, unit: Any, weighting: Any, discounts: Any) -> None:
 
 
 @kernel
-def first_flaw(entries: Any, actions: Any) -> Any:
-    """The first entry that no unit can have given, or -1: for deltas that come from outside."""
+def first_flaw(entries: Any, actions: Any, most: Any) -> Any:
+    """The first entry or row with impossible sums, or -1: for what comes from outside."""
     for e in range(len(entries)):
         entry = entries[e]
         legal = load(entry, "legal")
@@ -200,7 +199,7 @@ def first_flaw(entries: Any, actions: Any) -> Any:
             return e
         for a in range(actions):
             regret, average = entry.regret[a], entry.average[a]
-            if not (abs(regret) <= MAX_SUM and average >= 0.0 and average <= MAX_SUM):  # NaN too
+            if not (abs(regret) <= most and average >= 0.0 and average <= most):  # NaN too
                 return e
             if not has(legal, a) and (regret != 0 or average != 0):
                 return e
@@ -219,16 +218,6 @@ def read_strategies(rows: Any, index: Any, made: Any) -> None:
         legal = load(row, "legal")
         match_regrets(row.regret, legal, strategy)
         _copy_legal(strategy, legal, made[n].strategy)
-
-
-@kernel
-def read_policies(rows: Any, made: Any) -> None:
-    """The same beside the average strategies."""
-    for r in range(len(rows)):
-        made[r].key = rows[r].key
-        legal = load(rows[r], "legal")
-        match_regrets(rows[r].regret, legal, made[r].policy[LATEST])
-        match_regrets(rows[r].average, legal, made[r].policy[AVERAGE])
 
 
 @rule
