@@ -95,7 +95,7 @@ def test_it_can_be_stopped_and_gone_on_with(number: int, tmp_path: Path) -> None
         text=True,
         start_new_session=True,
     ) as process:
-        assert eventually(cells.exists, 120)
+        assert eventually(lambda: cells.exists() and cells.read_text().endswith("\n"), 120)
         if number == signal.SIGINT:
             os.killpg(process.pid, number)
         else:
