@@ -28,6 +28,7 @@ from rejoinder_learner.state import Learner
 # Seconds after which an evaluation that a worker has taken is given to another one, too; twice as
 # many each time, so that long matches do not end up with every worker.
 PATIENCE = 4.0
+MOST_DOUBLINGS = 10  # of that, however often an evaluation was ordered
 
 
 class Evaluations:
@@ -80,8 +81,8 @@ class Evaluations:
         for games in self.waiting:
             if self._jobs[games] in queued:
                 self._taken.pop(games, None)
-            elif now - self._taken.setdefault(games, now) > PATIENCE * 2 ** (
-                self._orders[games] - 1
+            elif now - self._taken.setdefault(games, now) > PATIENCE * 2 ** min(
+                self._orders[games] - 1, MOST_DOUBLINGS
             ):
                 self._order(games)
 

@@ -216,6 +216,8 @@ def _share(
         try:
             link_or_copy(before / name, folder / name)
         except FileNotFoundError:
+            for linked in names:  # what is written next must not go into files that others share
+                (folder / linked).unlink(missing_ok=True)
             return None
     return files
 
