@@ -131,6 +131,52 @@ def test_a_damaged_increment_is_refused_and_the_one_before_used(tmp_path: Path) 
     assert resumed.digest() == learner.digest()
 
 
+@pytest.mark.parametrize("lost", ["table-310.bin", "table.bin"])
+def test_a_lost_file_costs_no_checkpoint_that_is_whole(tmp_path: Path, lost: str) -> None:
+    """The table is then written whole, and not into a file that earlier checkpoints share."""
+    run, journal, learner = begin(tmp_path / "run", [])
+    for units in (60, 61, 62):
+        play(learner, units)
+        journal.save(learner)
+    journal.wait()
+    (run.path / "checkpoints/00000310" / lost).unlink()
+    play(learner, 63)
+    journal.save_last(learner)
+    assert files_of(run, 315) == {"table.bin"}
+    for games in (300, 305, 315):
+        assert run.checkpoint(games).games == games
+
+
+@pytest.mark.parametrize("size", [100, 10**6])
+def test_a_table_of_another_size_is_not_shared(tmp_path: Path, size: int) -> None:
+    run, journal, learner = begin(tmp_path / "run", [])
+    play(learner, 60)
+    journal.save_last(learner)
+    os.truncate(run.path / "checkpoints/00000300/table.bin", size)
+    play(learner, 61)
+    journal.save_last(learner)
+    assert everything(Learner(CONFIG, run.result())) == everything(learner)
+
+
+@pytest.mark.parametrize(
+    "name", ["table-7", "table-../../../ledger.bin", f"table-{'9' * 5_000}.bin", "evaluation-x.bin"]
+)
+def test_a_manifest_with_a_name_that_no_writer_gives_is_damaged(tmp_path: Path, name: str) -> None:
+    run, journal, learner = begin(tmp_path / "run", [])
+    play(learner, 60)
+    journal.save_last(learner)
+    path = run.path / "checkpoints/00000300/manifest.json"
+    manifest = checkpoints.Manifest.model_validate_json(path.read_bytes())
+    manifest.files[name] = manifest.files["table.bin"]
+    manifest.checksum = manifest.checksum_of_the_rest()
+    path.write_text(manifest.model_dump_json())
+    with pytest.raises(DamagedError, match="it lists the file '"):
+        run.checkpoint(300)
+    play(learner, 61)
+    journal.save_last(learner)
+    assert everything(Learner(CONFIG, run.result())) == everything(learner)
+
+
 def test_a_damaged_table_costs_only_the_checkpoints_that_share_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

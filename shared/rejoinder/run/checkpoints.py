@@ -24,6 +24,8 @@ import hashlib
 import json
 import mmap
 import os
+import re
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -202,9 +204,12 @@ def _share(
     """The files of an earlier checkpoint's table, here too; None if it has to be written whole."""
     try:
         manifest = _read_manifest(before)
+        names = _table_files(manifest)
+        for name in names:  # before any of them is linked: a new file must never be a shared one
+            with _opened(before / name, manifest.files[name]):
+                pass
     except DamagedError:
         return None
-    names = _table_files(manifest)
     files = {name: manifest.files[name] for name in names}
     weight = len(index) + sum(files[name].rows for name in names[1:])
     ours = (config.fingerprint, _plain_dtype(checkpoint.rows.dtype))
@@ -213,12 +218,7 @@ def _share(
     if weight >= files[_TABLE].rows or len(names) >= MOST_SHARING:
         return None
     for name in names:
-        try:
-            link_or_copy(before / name, folder / name)
-        except FileNotFoundError:
-            for linked in names:  # what is written next must not go into files that others share
-                (folder / linked).unlink(missing_ok=True)
-            return None
+        link_or_copy(before / name, folder / name)
     return files
 
 
@@ -315,7 +315,7 @@ def read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
         raise DamagedError(f"its manifest speaks of {manifest.games} games, which is no whole unit")
     versions = needed_versions(config, manifest.games // config.block)
     snapshot_dtype = method.snapshot_dtype(task)
-    increments, evaluations = _table_files(manifest)[1:], _evaluations(manifest)
+    increments, evaluations = _table_files(manifest)[1:], _numbered_files(manifest, _EVALUATION)
     expected = {_TABLE: table_dtype}
     expected |= dict.fromkeys(increments, _patch_dtype(table_dtype))
     expected |= {_policy_file(version): _patch_dtype(snapshot_dtype) for version in versions}
@@ -367,14 +367,21 @@ def read_checkpoint(folder: Path, config: Learning) -> Checkpoint:
 
 def _table_files(manifest: Manifest) -> list[str]:
     """Those that make the table, in the order of writing."""
-    numbers = [
-        name.removeprefix(_INCREMENT).removesuffix(".bin")
-        for name in manifest.files
-        if name.startswith(_INCREMENT)
-    ]
-    if not all(number.isdecimal() and int(number) <= manifest.games for number in numbers):
-        raise DamagedError(f"it lists the files {sorted(manifest.files)}")
-    return [_TABLE, *(f"{_INCREMENT}{number}.bin" for number in sorted(numbers, key=int))]
+    increments = _numbered_files(manifest, _INCREMENT)
+    return [_TABLE, *(increments[games] for games in sorted(increments))]
+
+
+def _numbered_files(manifest: Manifest, kind: str) -> dict[int, str]:
+    """The files of one kind by the number of games in their names."""
+    found = {}
+    for name in manifest.files:
+        if not name.startswith(kind):
+            continue
+        number = re.fullmatch(rf"{kind}(\d{{1,18}})\.bin", name, re.ASCII)
+        if number is None or int(number[1]) > manifest.games:
+            raise DamagedError(f"it lists the file {reprlib.repr(name)}")
+        found[int(number[1])] = name
+    return found
 
 
 def _read_table(files: Sequence[tuple[Path, _File]], dtype: np.dtype[Any]) -> Rows:
@@ -406,18 +413,6 @@ def _write_over(rows: Rows, blocks: Iterable[Rows]) -> None:
         opaque(rows)[block["number"].astype(np.int64)] = block["row"]
 
 
-def _evaluations(manifest: Manifest) -> dict[int, str]:
-    """The files of evaluations still to come, by their number of games."""
-    names = {
-        name: name.removeprefix(_EVALUATION).removesuffix(".bin")
-        for name in manifest.files
-        if name.startswith(_EVALUATION)
-    }
-    if not all(number.isdecimal() and int(number) <= manifest.games for number in names.values()):
-        raise DamagedError(f"it lists the files {sorted(manifest.files)}")
-    return {int(number): name for name, number in names.items()}
-
-
 def _read_manifest(folder: Path) -> Manifest:
     try:
         content = json.loads((folder / _MANIFEST).read_bytes())
@@ -430,6 +425,8 @@ def _read_manifest(folder: Path) -> Manifest:
         raise DamagedError(f"format {manifest.format} is unknown; this version reads {FORMAT}")
     if manifest.checksum != manifest.checksum_of_the_rest():
         raise DamagedError(f"{_MANIFEST} does not match its own checksum")
+    if _TABLE not in manifest.files:
+        raise DamagedError(f"{_MANIFEST} lists no {_TABLE}")
     return manifest
 
 
