@@ -263,7 +263,7 @@ def test_a_damaged_checkpoint_is_reported_and_the_one_before_used(
         ({"fingerprint": "f" * 64}, "another config"),
         ({"games": 8}, "speaks of 8 games"),
         ({"dtype": {"key": "<u8"}}, "another layout"),
-        ({"files": {}}, "lists the files"),
+        ({"files": {}}, "lists no table.bin"),
         ({"digest": "0" * 64}, "its digest is not"),
     ],
 )
