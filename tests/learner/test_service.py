@@ -39,7 +39,7 @@ from rejoinder.run.rundir import RunDir
 from rejoinder.transport.bus import LEARNER_TTL, Bus
 from rejoinder.transport.connection import BusError, connect
 from rejoinder.transport.server import EmbeddedServer
-from rejoinder.transport.wire import Codec, Deltas, Lease, Refusal
+from rejoinder.transport.wire import Codec, Deltas, EvaluationLease, Lease, Refusal
 from rejoinder_learner.sequential import train
 from rejoinder_learner.telemetry import LearnerMetrics
 
@@ -699,6 +699,30 @@ def test_a_refusal_is_mended(server: EmbeddedServer, tmp_path: Path) -> None:
     assert got == sequential(run.config)
     assert any("out of sorts" in report for report in reports)
     client.close()
+
+
+def test_an_evaluation_may_be_refused_any_number_of_times(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """Each refusal doubles the patience with the next worker, but not beyond what a clock takes."""
+    run = new_run(tmp_path, kuhn(eval_every=20))
+
+    class Refuser(Hand):
+        refused = 0
+
+        def work(self, job: str, message: bytes) -> None:
+            lease = self.player.codec.decode(message)
+            if isinstance(lease, EvaluationLease) and self.refused < 1_200:
+                self.refused += 1
+                refusal = Refusal(job, self.name, "no", snapshot_missing=False)
+                self.bus.deliver([self.player.codec.encode(refusal)], job)
+            else:
+                super().work(job, message)
+
+    refuser = Refuser(server.url, run, "refuser")
+    got = train_with(server, run, [refuser])
+    assert got == sequential(run.config)
+    assert refuser.refused == 1_200
 
 
 def test_a_stopped_learner_takes_its_leases_back(server: EmbeddedServer, tmp_path: Path) -> None:
