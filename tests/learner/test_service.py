@@ -705,14 +705,14 @@ def test_an_evaluation_may_be_refused_any_number_of_times(
     server: EmbeddedServer, tmp_path: Path
 ) -> None:
     """Each refusal doubles the patience with the next worker, but not beyond what a clock takes."""
-    run = new_run(tmp_path, kuhn(eval_every=20))
+    run = new_run(tmp_path, kuhn(games=40, eval_every=40))
 
     class Refuser(Hand):
         refused = 0
 
         def work(self, job: str, message: bytes) -> None:
             lease = self.player.codec.decode(message)
-            if isinstance(lease, EvaluationLease) and self.refused < 1_200:
+            if isinstance(lease, EvaluationLease) and self.refused < 3_000:
                 self.refused += 1
                 refusal = Refusal(job, self.name, "no", snapshot_missing=False)
                 self.bus.deliver([self.player.codec.encode(refusal)], job)
@@ -722,7 +722,7 @@ def test_an_evaluation_may_be_refused_any_number_of_times(
     refuser = Refuser(server.url, run, "refuser")
     got = train_with(server, run, [refuser])
     assert got == sequential(run.config)
-    assert refuser.refused == 1_200
+    assert refuser.refused == 3_000
 
 
 def test_a_stopped_learner_takes_its_leases_back(server: EmbeddedServer, tmp_path: Path) -> None:
