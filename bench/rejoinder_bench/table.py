@@ -132,8 +132,8 @@ def _train(directory: RunDir, folder: Path) -> dict[str, float]:
                     learner.terminate()
                     raise RuntimeError(f"a worker died: {system.last_words(folder, _WORKERS)}")
                 time.sleep(0.1)
-        told = _told_by(learner)
-    return {"worker_mib": peak / 2**20, **told}
+        figures = _last_output(learner)
+    return {"worker_mib": peak / 2**20, **figures}
 
 
 def learn(url: str, path: str) -> dict[str, float]:
@@ -254,12 +254,12 @@ def _process(function: str, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def _told_by(process: subprocess.Popen[str]) -> dict[str, float]:
+def _last_output(process: subprocess.Popen[str]) -> dict[str, float]:
     content = process.communicate()[0]
     if process.returncode:
         raise RuntimeError(f"the learner has ended with {process.returncode}")
-    told: dict[str, float] = json.loads(content)
-    return told
+    figures: dict[str, float] = json.loads(content)
+    return figures
 
 
 def _peak_bytes(pid: int) -> int:

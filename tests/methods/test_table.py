@@ -24,6 +24,7 @@ from rejoinder.methods.tabular.table import (
 
 ROW = np.dtype([("key", "<u8"), ("mark", "<i8")], align=True)
 WORD = 2**64
+SPREAD = 0x9E3779B97F4A7C15
 
 
 def grown(table: Table) -> Table:
@@ -42,9 +43,15 @@ def enter(table: Any, key: Any) -> Any:
 
 
 def home(key: int, capacity: int) -> int:
-    """The slot where the search for a key begins."""
-    h = key * 0x9E3779B97F4A7C15 % WORD
+    """The slot where the search for a key begins in a table of `known_table`."""
+    h = key * SPREAD % WORD
+    h = (h ^ h >> 32) * SPREAD % WORD
     return (h ^ h >> 32) & (capacity - 1)
+
+
+def known_table(rows: int) -> Table:
+    """A table whose factor is known, so that keys that collide can be chosen."""
+    return new_table(ROW, rows)._replace(spread=np.uint64(SPREAD))
 
 
 def keys_at_home_in(slot: int, capacity: int, count: int) -> list[int]:
@@ -81,7 +88,7 @@ def test_room_is_at_least_what_was_asked_for_and_half_the_index() -> None:
 
 
 def test_keys_that_collide_at_the_last_slot_wrap_around() -> None:
-    table = new_table(ROW, 8)
+    table = known_table(8)
     keys = keys_at_home_in(15, capacity=16, count=8)
     absent = keys_at_home_in(15, capacity=16, count=9)[8]
     for n, key in enumerate(keys):
@@ -89,6 +96,19 @@ def test_keys_that_collide_at_the_last_slot_wrap_around() -> None:
     assert [int(look_up(table, np.uint64(key))) for key in keys] == list(range(8))
     assert look_up(table, np.uint64(absent)) == EMPTY
     assert np.flatnonzero(table.slots != EMPTY).tolist() == [*range(7), 15]
+
+
+def test_keys_that_collide_in_one_table_do_not_in_another() -> None:
+    """Also those that differ in their highest bits alone, which one multiplication leaves there."""
+    chosen = keys_at_home_in(0, capacity=1024, count=8)
+    high = [key << 48 for key in range(1, 257)]
+    for keys in (chosen, high):
+        table = new_table(ROW, 512)
+        for key in keys:
+            enter(table, np.uint64(key))
+        homes = np.flatnonzero(table.slots != EMPTY)
+        # In a row beside each other is what collisions leave; by chance some hundred are never.
+        assert np.diff(homes).max(initial=0) > 1
 
 
 def test_a_full_table_refuses_a_new_key_and_stays_as_it_was() -> None:
@@ -103,7 +123,7 @@ def test_a_full_table_refuses_a_new_key_and_stays_as_it_was() -> None:
 
 
 def test_growth_keeps_rows_and_their_order_and_leaves_the_old_table_alone() -> None:
-    table = new_table(ROW, 8)
+    table = known_table(8)
     keys = keys_at_home_in(3, capacity=16, count=8)
     for key in keys:
         table.rows[enter(table, np.uint64(key))]["mark"] = 10 * key
@@ -141,7 +161,7 @@ keys_of_all_kinds = st.one_of(crowded, st.integers(0, 40), st.integers(0, WORD -
     added=st.lists(keys_of_all_kinds, max_size=120), asked=st.lists(keys_of_all_kinds, max_size=20)
 )
 def test_a_table_behaves_like_a_dictionary(added: list[int], asked: list[int]) -> None:
-    table = new_table(ROW, 1)
+    table = known_table(1)
     model: dict[int, int] = {}
     for key in added:
         if table.size[0] == len(table.rows):

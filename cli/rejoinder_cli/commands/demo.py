@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rejoinder_cli.commands.gateway import gateway_extra, serve_gateway
-from rejoinder_cli.commands.train import graceful_stop, tell_result, train_with_workers
+from rejoinder_cli.commands.train import graceful_stop, print_result, train_with_workers
 from rejoinder_cli.options import cores, free_port
 from rejoinder_cli.output import JsonFlag, Output
 
@@ -41,7 +41,7 @@ def demo(
                 mode="ordered",
                 patience=60.0,
             )
-        tell_result(result, directory, output)
+        print_result(result, directory, output)
         if not result.finished:
             raise typer.Exit(130)
     serve_gateway(Settings.read(os.environ, {"runs": run.parent, "port": port}), output)

@@ -9,9 +9,9 @@ import typer
 
 from rejoinder_cli.commands.train import (
     graceful_stop,
+    print_result,
     result_fields,
     serve_learner,
-    tell_result,
     told_to_prometheus,
 )
 from rejoinder_cli.options import (
@@ -77,7 +77,7 @@ def learner(
             patience=patience,
             telemetry=telemetry,
         )
-        tell_result(result, directory, output)
+        print_result(result, directory, output)
         output.result(result_fields(result) | {"run": str(planned.path), "mode": mode})
         while stay and result.finished and not should_stop():
             time.sleep(_LOOK)

@@ -12,8 +12,8 @@ from rejoinder_cli.commands.report import report_extra, write_report
 from rejoinder_cli.commands.train import (
     graceful_stop,
     prepare,
+    print_result,
     result_fields,
-    tell_result,
     train_with_workers,
 )
 from rejoinder_cli.options import Mode, SeedOption, WorkersOption, cores, plan
@@ -63,7 +63,7 @@ def reproduce(
             mode=_MODE,
             patience=_PATIENCE,
         )
-    tell_result(result, directory, output)
+    print_result(result, directory, output)
     fields = result_fields(result) | {
         "run": str(path),
         "fingerprint": directory.config.fingerprint,

@@ -105,7 +105,7 @@ def train(
                 targets=metrics_targets,
                 target=target,
             )
-    tell_result(result, directory, output)
+    print_result(result, directory, output)
     for name, value in latest_exploitability(directory).items():
         output.say(f"{name} {value:.3g} (exact)")
     for line in latest_matches(directory):
@@ -217,7 +217,7 @@ def serve_learner(
     return service.serve()
 
 
-def tell_result(result: TrainResult, run: RunDir, output: Output) -> None:
+def print_result(result: TrainResult, run: RunDir, output: Output) -> None:
     counts = run.config.counts
     of_them = "" if result.played == result.games else f", {result.played:,} of them now,"
     output.say(

@@ -77,7 +77,7 @@ def _verdict(found: Verification, segments: int, sample: float, seed: int) -> st
     if found.holds:
         return "\n".join([*lines, f"{found.run.path} is what it claims, as far as was checked"])
     problems = sorted(found.problems, key=lambda problem: problem.game)
-    lines += [f"wrong: {_told(problem, game)}" for problem in problems]
+    lines += [f"wrong: {_problem_line(problem, game)}" for problem in problems]
     first = f"first at {game} {problems[0].game:,}"
     return "\n".join([*lines, f"{found.run.path} is NOT what it claims, {first}"])
 
@@ -96,7 +96,7 @@ def _state(found: Verification, part: str) -> str:
     return f"the same deltas{tables}"
 
 
-def _told(problem: Problem, game: str) -> str:
+def _problem_line(problem: Problem, game: str) -> str:
     if problem.part == "checkpoint":
         return f"the checkpoint at {game} {problem.game:,} {problem.what}"
     return f"{problem.part}, {game} {problem.game:,}: {problem.what}"

@@ -74,7 +74,7 @@ class Policy:
         return self.infosets(slice(row, row + 1))[0]
 
     def infosets(self, index: Any) -> list[Infoset]:
-        return [_told(self.abstraction, row, self.games) for row in self.learned(index)]
+        return [_infoset(self.abstraction, row, self.games) for row in self.learned(index)]
 
     def row_of(self, identifier: str) -> int | None:
         """The row of an infoset by its name, if the policy knows it."""
@@ -116,7 +116,7 @@ class Policy:
         row = self.row_at(states)
         if row is None:
             return self.unknown_infoset(states)
-        return _told(self.abstraction, self.learned(slice(row, row + 1))[0], self.games, states)
+        return _infoset(self.abstraction, self.learned(slice(row, row + 1))[0], self.games, states)
 
     def row_at(self, states: States) -> int | None:
         """The row of the infoset of the player to move, if the policy knows it."""
@@ -131,7 +131,7 @@ class Policy:
         legal = queries.bits(queries.legal_actions(states, argument))
         row["legal"] = mask_of(legal, len(self.abstraction.actions))
         row["policy"][:, legal] = 1 / len(legal)
-        return _told(self.abstraction, row, self.games, states)
+        return _infoset(self.abstraction, row, self.games, states)
 
 
 def _hash(identifier: str) -> int:
@@ -140,7 +140,9 @@ def _hash(identifier: str) -> int:
     )
 
 
-def _told(abstraction: Abstraction, row: Any, games: int, states: States | None = None) -> Infoset:
+def _infoset(
+    abstraction: Abstraction, row: Any, games: int, states: States | None = None
+) -> Infoset:
     """A row of the learner's table after so many games, in words; of these states if given."""
     key = int(row["key"])
     described = abstraction.description(key)

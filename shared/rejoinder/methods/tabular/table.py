@@ -7,10 +7,13 @@ full) and can be rebuilt from the rows at any time, so its size never shows in a
 
 Dense keys. A game whose keys are all below some n has the identity for a hash (`spread` 1) and a
 slot for each of them: the same code then neither collides nor probes, and the index never grows.
+Other keys are hashed with a random factor of the table's own, so that nobody can send keys that
+are known to collide.
 """
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +24,6 @@ from rejoinder.methods.rows import new_rows, opaque, room_for, widened
 SLOT = np.dtype("<i4")
 EMPTY = -1  # in a slot: no row is here
 
-_FIBONACCI = 0x9E3779B97F4A7C15
-
 
 class Table(NamedTuple):
     """An infoset table as compiled code takes it."""
@@ -30,13 +31,13 @@ class Table(NamedTuple):
     slots: Any  # SLOT[capacity]
     rows: Any  # structured with a `key`; all there is room for
     size: Any  # int64[1]: rows in use
-    spread: Any  # uint64: multiplies keys; 1 where they are dense
+    spread: Any  # uint64, odd: multiplies keys; 1 where they are dense
 
 
 def new_table(row_dtype: np.dtype[Any], rows: int, dense: int | None = None) -> Table:
     """An empty table with room for `rows` rows; `dense`: all keys are below that."""
     room = room_for(rows)
-    spread = np.uint64(_FIBONACCI if dense is None else 1)
+    spread = np.uint64(secrets.randbits(64) | 3 if dense is None else 1)
     slots = _empty_slots(2 * room if dense is None else room_for(dense + 1))
     return Table(slots, new_rows(row_dtype, room), np.zeros(1, np.int64), spread)
 
@@ -137,6 +138,7 @@ def _probe(table: Any, key: Any) -> Any:
     """The slot of `key`, or the empty one where it belongs."""
     last = np.uint64(len(table.slots) - 1)
     h = key * table.spread
+    h = (h ^ (h >> np.uint64(32))) * table.spread
     slot = (h ^ (h >> np.uint64(32))) & last
     while table.slots[slot] != EMPTY and table.rows[table.slots[slot]].key != key:
         slot = (slot + np.uint64(1)) & last
