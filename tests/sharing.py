@@ -62,11 +62,6 @@ def legal_actions(state: Any, abstraction: Any) -> Any:
 
 
 @rule
-def resolve(state: Any, abstraction: Any, action: Any) -> Any:
-    return action
-
-
-@rule
 def apply(state: Any, move: Any) -> None:
     if state.lucky == NOT_DRAWN:
         state.lucky = move
@@ -120,7 +115,6 @@ contract.implement(
     current_player=current_player,
     utility=utility,
     legal_actions=legal_actions,
-    resolve=resolve,
     apply=apply,
     infoset_key=infoset_key,
     observed=observed,

@@ -54,8 +54,11 @@ LIBRARY |= {f"{METHODS}.exact.tree"}
 KNOW_THE_CONTRACT_ALONE = (f"{PACKAGE}.run", f"{PACKAGE}.transport")
 # Measurements that are made of a method's own kernels.
 MADE_OF_METHODS = {
-    (f"{PACKAGE}.measure.respond", f"{METHODS}.tabular.rollout"),  # trains a responder by rollouts
-    (f"{PACKAGE}.measure.exploit", f"{METHODS}.exact.full"),  # values of terminals
+    (
+        f"{PACKAGE}.measure.lower_bounds",
+        f"{METHODS}.tabular.rollout",
+    ),  # trains a responder by rollouts
+    (f"{PACKAGE}.measure.best_response", f"{METHODS}.exact.full"),  # values of terminals
 }
 
 # Where a function may import: to start quickly, and what only some have installed.

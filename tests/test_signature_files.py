@@ -16,7 +16,7 @@ import numba
 import pytest
 
 from rejoinder.games import queries
-from rejoinder.kernel.signature_files import SignatureFiles, Turns, keep
+from rejoinder.kernel.signature_files import CompileLock, SignatureFiles, keep
 
 PROCESSES = multiprocessing.get_context("spawn")
 SAVED = 50  # signatures, by each of two processes
@@ -24,7 +24,9 @@ PATIENCE = 60.0  # seconds until a test gives up
 
 
 def files_in(folder: Path, stamp: str = "stamp") -> SignatureFiles:
-    return SignatureFiles(folder, "kernel", lambda _: stamp, Turns(folder / "turns", PATIENCE))
+    return SignatureFiles(
+        folder, "kernel", lambda _: stamp, CompileLock(folder / "turns", PATIENCE)
+    )
 
 
 def start(work: Callable[..., None], *arguments: Any) -> BaseProcess:
@@ -78,7 +80,7 @@ def test_what_several_processes_need_at_once_one_compiles(tmp_path: Path) -> Non
 
 
 def take_a_turn(folder: Path, begun: Event, over: Event | None) -> None:
-    assert Turns(folder / "turns").take("key")
+    assert CompileLock(folder / "turns").take("key")
     begun.set()
     if over is None:
         os._exit(0)
@@ -89,7 +91,7 @@ def test_a_process_that_dies_while_it_compiles_is_not_waited_for(tmp_path: Path)
     begun = PROCESSES.Event()
     dying = start(take_a_turn, tmp_path, begun, None)
     assert begun.wait(PATIENCE)
-    assert Turns(tmp_path / "turns", PATIENCE).take("key")
+    assert CompileLock(tmp_path / "turns", PATIENCE).take("key")
     end(dying)
 
 
@@ -97,7 +99,7 @@ def test_one_that_hangs_is_waited_for_a_while(tmp_path: Path) -> None:
     begun, over = PROCESSES.Event(), PROCESSES.Event()
     hanging = start(take_a_turn, tmp_path, begun, over)
     assert begun.wait(PATIENCE)
-    impatient = Turns(tmp_path / "turns", patience=0.1)
+    impatient = CompileLock(tmp_path / "turns", patience=0.1)
     assert not impatient.take("key")
     impatient.end("key")  # which it never had
     assert not impatient.take("key")
@@ -108,7 +110,7 @@ def test_one_that_hangs_is_waited_for_a_while(tmp_path: Path) -> None:
 
 def test_without_a_file_for_turns_everybody_compiles(tmp_path: Path) -> None:
     files = SignatureFiles(
-        tmp_path, "kernel", lambda _: "stamp", Turns(tmp_path / "no such folder/turns")
+        tmp_path, "kernel", lambda _: "stamp", CompileLock(tmp_path / "no such folder/turns")
     )
     assert files.load("key") is None
     files.save("key", "code")
@@ -135,7 +137,7 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, byte: int) -> None:
     assert files.load("key") == "code"
 
 
-class Counted(Turns):
+class Counted(CompileLock):
     """Knows whose turn it is."""
 
     def __init__(self, path: Path) -> None:
@@ -159,7 +161,7 @@ def turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
     return Counted(tmp_path / "turns")
 
 
-def kept(function: Any, turns: Turns) -> Any:
+def kept(function: Any, turns: CompileLock) -> Any:
     made = numba.njit(cache=True)(function)
     keep(made, turns, lambda _: "version")
     return made

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from rejoinder.games import GAMES
-from rejoinder.measure.exploit import Exploitability, both_exploitabilities
+from rejoinder.measure.best_response import Exploitability, both_exploitabilities
 from rejoinder.methods.exact.full import FullSolver
 from rejoinder.methods.exact.tree import Tree, build_tree
 

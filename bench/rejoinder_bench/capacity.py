@@ -74,7 +74,7 @@ def run(say: Callable[[str], None]) -> Result:
             )
     result.figures |= {name: value for name, value in vars(measured).items() if name != "games"}
     result.figures["game"] = measured.game
-    _tell_table(measured, result, say)
+    _report_table(measured, result, say)
     return result
 
 
@@ -116,7 +116,7 @@ def _slower(measured: Costs, times: float) -> Costs:
     return replace(measured, games=tuple(times * seconds for seconds in measured.games))
 
 
-def _tell_table(measured: Costs, result: Result, say: Callable[[str], None]) -> None:
+def _report_table(measured: Costs, result: Result, say: Callable[[str], None]) -> None:
     """Predictions for a data centre: the default batch, and one that grows with the workers."""
     for workers in _TABLE:
         told = []

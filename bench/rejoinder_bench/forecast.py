@@ -58,7 +58,7 @@ def run(say: Callable[[str], None]) -> Result:
                 cases[what] += _cases(series, values)
     result = Result(figures={"runs": len(_SEEDS), "games_a_run": _GAMES})
     for what, found in cases.items():
-        _tell(what, found, result, say)
+        _report(what, found, result, say)
     return result
 
 
@@ -79,7 +79,7 @@ def _cases(series: Series, targets: tuple[float, ...]) -> Iterator[Case]:
                 yield Case(said.low <= was <= said.high, math.isinf(said.high))
 
 
-def _tell(what: str, cases: list[Case], result: Result, say: Callable[[str], None]) -> None:
+def _report(what: str, cases: list[Case], result: Result, say: Callable[[str], None]) -> None:
     bounded = [case for case in cases if not case.endless]
     all_held, bounded_held = (sum(case.held for case in some) for some in (cases, bounded))
     share = all_held / max(len(cases), 1)

@@ -126,15 +126,15 @@ def cpu_seconds(pid: int) -> float:
 
 def peak_bytes(pid: int | str = "self") -> int:
     """The most memory that a process has had resident so far (Linux)."""
-    return _told_of_memory(pid, "VmHWM")
+    return _memory_figure(pid, "VmHWM")
 
 
 def resident_bytes(pid: int | str = "self") -> int:
     """The memory that a process has resident now (Linux)."""
-    return _told_of_memory(pid, "VmRSS")
+    return _memory_figure(pid, "VmRSS")
 
 
-def _told_of_memory(pid: int | str, what: str) -> int:
+def _memory_figure(pid: int | str, what: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{what}:"):
             return int(line.split()[1]) * 1024

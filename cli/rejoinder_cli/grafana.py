@@ -161,7 +161,7 @@ class Grafana:
         or_none: int | None = None,
     ) -> Any:
         """Do a call of the API; the answer must be of a kind, or None at a certain status."""
-        with self._errors_told(what):
+        with self._errors_explained(what):
             try:
                 answer = call()
             except GrafanaException as error:
@@ -173,7 +173,7 @@ class Grafana:
         return answer
 
     @contextmanager
-    def _errors_told(self, what: str) -> Iterator[None]:
+    def _errors_explained(self, what: str) -> Iterator[None]:
         try:
             yield
         except GrafanaException as error:

@@ -12,8 +12,8 @@ from rejoinder.games.base import Game, Rules
 from rejoinder.games.responses import Responses
 from rejoinder.measure.agents import Agent, trained_agent
 from rejoinder.measure.analytics import ATTACK_GAMES, GAMES, SAMPLES, SEED, analyse
-from rejoinder.measure.phases import play_refusals, watch
-from rejoinder.measure.respond import thinking_bound
+from rejoinder.measure.lower_bounds import thinking_bound
+from rejoinder.measure.response_stats import play_refusals, watch
 from rejoinder_gateway.library import Run
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.schemas import ResponseAnalysis

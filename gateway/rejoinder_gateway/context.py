@@ -24,7 +24,7 @@ from rejoinder_gateway.security import (
 )
 from rejoinder_gateway.settings import Settings
 from rejoinder_gateway.store import Store
-from rejoinder_gateway.tables import Table, Tables
+from rejoinder_gateway.tables import GameTable, Tables
 from rejoinder_gateway.telemetry import Telemetry
 
 PING = 15.0  # seconds between two signs of life of a stream
@@ -77,7 +77,7 @@ async def _run(here: Here, run: str) -> Run:
     return here.library.run(run)
 
 
-async def _table(request: Request, game: str, secret: GameSecret) -> Table:
+async def _table(request: Request, game: str, secret: GameSecret) -> GameTable:
     return await context(request).tables.open(game, secret.credentials if secret else None)
 
 
@@ -94,6 +94,6 @@ async def _stream(here: Here, request: Request) -> AsyncIterator[None]:
 
 
 TheRun = Annotated[Run, Depends(_run)]
-TheTable = Annotated[Table, Depends(_table)]
+TheTable = Annotated[GameTable, Depends(_table)]
 Admin = Depends(_admin)
 Stream = Depends(_stream)

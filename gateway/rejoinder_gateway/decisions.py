@@ -12,13 +12,13 @@ from rejoinder.games import queries
 from rejoinder.games.session import Session
 from rejoinder.kernel import rng
 from rejoinder.measure.agents import Agent
-from rejoinder.measure.search import Searcher, Thought
+from rejoinder.measure.search import Searcher, SearchResult
 from rejoinder_gateway.schemas import Advice, Decision, PolicyAction
 from rejoinder_gateway.snapshots import Snapshot
 
 
 @dataclass(frozen=True)
-class Mind:
+class SeatedAgent:
     """An agent and the snapshot it goes by; baselines have none."""
 
     agent: Agent
@@ -38,7 +38,7 @@ class Mind:
             return self._advice(session, self.agent.advise(session.states))
         return self._advice(session, None)
 
-    def _advice(self, session: Session, thought: Thought | None) -> Advice:
+    def _advice(self, session: Session, thought: SearchResult | None) -> Advice:
         abstraction = self.agent.abstraction
         key = int(queries.infoset_key(session.states, abstraction.argument()))
         row = self.snapshot.row_at(session.states) if self.snapshot else None
@@ -81,7 +81,7 @@ class Mind:
         return move, Decision(**dict(advice), move_number=number, move=session.game.moves[move])
 
 
-def _tried(session: Session, thought: Thought) -> list[PolicyAction]:
+def _tried(session: Session, thought: SearchResult) -> list[PolicyAction]:
     """Move by move, what it found."""
     return [
         PolicyAction(

@@ -13,8 +13,8 @@ from rejoinder.measure.forecast import ForecastError
 from rejoinder.measure.targets import Target, Told, foresee
 from rejoinder_gateway.library import Run
 from rejoinder_gateway.problems import Problem
-from rejoinder_gateway.readings import Said
 from rejoinder_gateway.schemas import Forecast
+from rejoinder_gateway.untrusted import TrainerStatus
 from rejoinder_gateway.work import Work
 
 KEPT = 256  # forecasts
@@ -39,6 +39,6 @@ class Forecasts:
         return Forecast(at=said.games, **told.at_speed(_speed(said)).plain())
 
 
-def _speed(said: Said) -> dict[str, Any]:
+def _speed(said: TrainerStatus) -> dict[str, Any]:
     """A trainer that is still starting may have left the speed of the one before."""
     return dict(said) | {"alive": said.alive and said.state != "starting"}

@@ -12,7 +12,7 @@ from rejoinder.measure.agents import Agent, opponents
 from rejoinder.measure.search import searching
 from rejoinder.measure.warm import untrained_agents
 from rejoinder_gateway import analyses
-from rejoinder_gateway.decisions import Mind
+from rejoinder_gateway.decisions import SeatedAgent
 from rejoinder_gateway.problems import note
 
 # Rarely: a collection stops everybody, for 5 ms when it looks at young objects alone and for 100 ms
@@ -57,7 +57,7 @@ class Kernels:
 
     def _play(self, game: Game, agent: Agent) -> None:
         """One game of an agent against itself, with everything that a player may ask."""
-        mind = Mind(agent, None)
+        mind = SeatedAgent(agent, None)
         session = Session.start(game, seed=1)
         number = 0
         while not (session.over or self._stopped):

@@ -24,9 +24,9 @@ from rejoinder.measure.agents import Agent, opponents, trained_agent
 from rejoinder.run.checkpoints import DamagedError, RunError
 from rejoinder.run.rundir import RunDir, is_run
 from rejoinder_gateway.problems import Problem, log
-from rejoinder_gateway.readings import Said, Session, record
 from rejoinder_gateway.schemas import LARGEST
 from rejoinder_gateway.snapshots import Snapshot
+from rejoinder_gateway.untrusted import Session, TrainerStatus, record
 
 _LOOK = 1.0  # seconds between two looks for new checkpoints
 _GLANCE = 0.25  # seconds between two looks at what the trainer says
@@ -172,7 +172,7 @@ class Run:
         self._looked = -_LOOK
         self._digests: dict[int, str] = {}
         self._metrics: tuple[Any, list[dict[str, Any]]] = (None, [])
-        self._standing: Said | None = None
+        self._standing: TrainerStatus | None = None
         self._glanced = -_GLANCE
         self._doubted: set[str] = set()  # what was found wrong and logged
 
@@ -238,7 +238,7 @@ class Run:
         )
         return [session for session in read if session is not None]
 
-    def standing(self) -> Said:
+    def standing(self) -> TrainerStatus:
         """What the trainer says, or if it says nothing what it has written. `state` is one of
 
         new       nobody has trained the run yet
@@ -251,22 +251,24 @@ class Run:
         """
         now = time.monotonic()
         if self._standing is None or now - self._glanced > _GLANCE:
-            said = self._said()
+            said = self._trainer_status()
             state = self._state(said)
             alive = state in ("starting", "waiting", "running")
             self._standing = said.model_copy(update={"state": state, "alive": alive})
             self._glanced = now
         return self._standing
 
-    def _said(self) -> Said:
-        said = self.read("status.json", lambda: Said.model_validate(self.directory.standing()))
+    def _trainer_status(self) -> TrainerStatus:
+        said = self.read(
+            "status.json", lambda: TrainerStatus.model_validate(self.directory.standing())
+        )
         if said is not None:
             return said
         games, target = max(self.checkpoints(), default=0), self.directory.config.target
         state = "finished" if games >= target else "stopped"
-        return Said(games=games, target=target, state=state, alive=False)
+        return TrainerStatus(games=games, target=target, state=state, alive=False)
 
-    def _state(self, said: Said) -> str:
+    def _state(self, said: TrainerStatus) -> str:
         sessions = self.sessions()
         first = sessions[-1].from_game if sessions else 0  # of this session
         if said.alive:

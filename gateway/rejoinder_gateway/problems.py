@@ -126,13 +126,13 @@ def invalid_request(request: Request, error: RequestValidationError) -> Problem:
         {"field": ".".join(str(part) for part in e["loc"]), "problem": str(e["msg"])}
         for e in error.errors()
     ]
-    if errors[0]["field"] == "body" and not _says_json(request):
+    if errors[0]["field"] == "body" and not _is_json(request):
         errors[0]["problem"] = "send it as JSON, with the header `Content-Type: application/json`"
     told = "; ".join(f"{e['field']}: {e['problem']}" for e in errors)
     return Problem(422, "Invalid request", told, errors=errors)
 
 
-def _says_json(request: Request) -> bool:
+def _is_json(request: Request) -> bool:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind == "application/json" or (kind.startswith("application/") and kind[-5:] == "+json")
 

@@ -36,7 +36,7 @@ from rejoinder.games.session import IllegalMove, Session
 from rejoinder.measure.search import searching
 from rejoinder_gateway import schemas
 from rejoinder_gateway.catalogue import configuration_of
-from rejoinder_gateway.decisions import Mind
+from rejoinder_gateway.decisions import SeatedAgent
 from rejoinder_gateway.library import Library, baseline
 from rejoinder_gateway.problems import Problem
 from rejoinder_gateway.security import UnderWay, hashed, matches, new_secret
@@ -60,7 +60,7 @@ class Made:
     decision: dict[str, Any] | None = None  # the agent's policy when it moved
 
 
-class Table:
+class GameTable:
     """One game in memory. Whoever changes it holds `lock`."""
 
     def __init__(self, row: GameRow, moves: Iterable[Made] = ()) -> None:
@@ -70,7 +70,7 @@ class Table:
         self.lock = asyncio.Lock()
         self.changed = asyncio.Condition()
         self.gone = False  # no longer what the log says: whoever holds it must open it anew
-        self.mind: Mind | None = None  # None until the agent is needed
+        self.mind: SeatedAgent | None = None  # None until the agent is needed
         self.asking = asyncio.Lock()  # held by who wants advice: the next one finds it made
         self.advised: tuple[Session, schemas.Advice] | None = None  # the latest, and for what
         session = self.begin()
@@ -152,15 +152,17 @@ class Tables:
         # One thread: however many agents think, they take one core, and the loop goes on.
         self._thinking = ThreadPoolExecutor(1, "thinking")
         self._pending = 0
-        self._recent: OrderedDict[str, Table] = OrderedDict()  # kept
-        self._rebuilding: dict[str, asyncio.Task[Table]] = {}
-        self._alive: WeakValueDictionary[str, Table] = WeakValueDictionary()  # in anybody's hands
+        self._recent: OrderedDict[str, GameTable] = OrderedDict()  # kept
+        self._rebuilding: dict[str, asyncio.Task[GameTable]] = {}
+        self._alive: WeakValueDictionary[str, GameTable] = (
+            WeakValueDictionary()
+        )  # in anybody's hands
 
     def close(self) -> None:
         """Let the thought under way come to its end, and no other begin."""
         self._thinking.shutdown(cancel_futures=True)
 
-    async def create(self, wanted: schemas.NewGame, who: str) -> tuple[str, Table]:
+    async def create(self, wanted: schemas.NewGame, who: str) -> tuple[str, GameTable]:
         """A new game, up to the player's first turn, and its secret; `who` asks for it."""
         game = secrets.token_hex(8)
         self._under_way.begin(who, game)
@@ -170,7 +172,7 @@ class Tables:
             self._under_way.end(game)
             raise
 
-    async def _create(self, id: str, wanted: schemas.NewGame) -> tuple[str, Table]:
+    async def _create(self, id: str, wanted: schemas.NewGame) -> tuple[str, GameTable]:
         await self._check_room()
         self._check_search(wanted.search)
         mind, game, rules, about = await self._opponent(wanted)
@@ -201,14 +203,14 @@ class Tables:
             position=None,
             **about,
         )
-        table = Table(row)
+        table = GameTable(row)
         table.mind = mind
         await self._play(table, table.session.copy(), [], new=True)
         self._keep(table)
         self._telemetry.games.labels("created").inc()
         return secret, table
 
-    async def open(self, game: str, secret: str | None) -> Table:
+    async def open(self, game: str, secret: str | None) -> GameTable:
         """The game, if the secret is its own; else it is as good as unknown."""
         if not re.fullmatch("[0-9a-f]{16}", game):  # no game was ever called that
             raise unknown_game()
@@ -218,7 +220,7 @@ class Tables:
             raise unknown_game()
         return await self.open_for_ticket(game)
 
-    async def open_for_ticket(self, game: str) -> Table:
+    async def open_for_ticket(self, game: str) -> GameTable:
         """The game, for somebody who has shown that he may see it."""
         table = await self._table(game)
         if table.agents_turn:
@@ -229,7 +231,7 @@ class Tables:
         self._keep(table)
         return table
 
-    async def act(self, table: Table, number: int, move: str | int) -> int:
+    async def act(self, table: GameTable, number: int, move: str | int) -> int:
         """Make the player's move and the agent's replies; returns the number of the move.
 
         The same move once more changes nothing.
@@ -250,7 +252,7 @@ class Tables:
             await self._play(table, session, [Made(number, table.row.seat, played, now())])
             return number
 
-    async def resign(self, table: Table) -> None:
+    async def resign(self, table: GameTable) -> None:
         """Give up; once it is over this changes nothing."""
         async with self._held(table):
             if not table.over:
@@ -258,14 +260,14 @@ class Tables:
                 await self._commit(table, table.session, [], ending)
 
     @contextlib.asynccontextmanager
-    async def _held(self, table: Table) -> AsyncIterator[None]:
+    async def _held(self, table: GameTable) -> AsyncIterator[None]:
         """Nobody else changes the game meanwhile."""
         async with table.lock:
             if table.gone:  # while this was waiting
                 raise Problem(503, "Try again", "the last change of this game failed; read it")
             yield
 
-    async def advice(self, table: Table) -> schemas.Advice:
+    async def advice(self, table: GameTable) -> schemas.Advice:
         """What the agent would do in the player's place; a problem if it is not his turn.
 
         It is a function of the position, so it is kept until there is another.
@@ -279,7 +281,7 @@ class Tables:
                 table.advised = session, await self._of(mind, mind.advice, session)
             return table.advised[1]
 
-    async def mind(self, table: Table) -> Mind:
+    async def mind(self, table: GameTable) -> SeatedAgent:
         """The agent of a game, as it was when the game began; it thinks no longer than allowed now.
 
         Moves that it has made are in the log, so a lower limit changes no game that was told.
@@ -287,14 +289,14 @@ class Tables:
         if table.mind is None:
             row = table.row
             if row.opponent_kind == "baseline":
-                mind = Mind(baseline(GAMES[row.game], row.opponent), None)
+                mind = SeatedAgent(baseline(GAMES[row.game], row.opponent), None)
             else:
                 mind = await self._trained(row.opponent, row.snapshot, row.argmax, row.fingerprint)
             samples = min(row.search, self._max_search)
             table.mind = _thinking(mind, GAMES[row.game], samples)
         return table.mind
 
-    async def _of(self, mind: Mind, ask: Callable[..., _T], *given: Any) -> _T:
+    async def _of(self, mind: SeatedAgent, ask: Callable[..., _T], *given: Any) -> _T:
         """What a mind answers: at once, or in the thread for those who take their time.
 
         Who has had one thought may have the next before anybody else comes in, so a reply of
@@ -311,7 +313,9 @@ class Tables:
         finally:
             self._pending -= 1
 
-    async def _opponent(self, wanted: schemas.NewGame) -> tuple[Mind, Game, Rules, dict[str, Any]]:
+    async def _opponent(
+        self, wanted: schemas.NewGame
+    ) -> tuple[SeatedAgent, Game, Rules, dict[str, Any]]:
         """Who plays, what, by which rules, and what is stored about that."""
         chosen = wanted.opponent
         if isinstance(chosen, schemas.BaselineOpponent):
@@ -319,7 +323,7 @@ class Tables:
                 game, configuration = find_game(chosen.configuration)
             except ValueError as error:
                 raise Problem(404, "Unknown configuration", str(error)) from None
-            mind = Mind(baseline(game, chosen.baseline), None)
+            mind = SeatedAgent(baseline(game, chosen.baseline), None)
             rules = game.configurations[configuration]
             kind, name, snapshot, fingerprint = "baseline", chosen.baseline, None, None
         else:
@@ -345,13 +349,13 @@ class Tables:
 
     async def _trained(
         self, name: str, snapshot: int | None, argmax: bool, fingerprint: str | None
-    ) -> Mind:
+    ) -> SeatedAgent:
         """By the run's fingerprint, which says what its agents are: names are used again."""
         try:
             run = self._library.run(name)
             if fingerprint not in (None, run.directory.config.fingerprint):
                 raise OpponentUnavailable("the run of its name is another one now")
-            return Mind(*await self._library.agent(run, snapshot, argmax=argmax))
+            return SeatedAgent(*await self._library.agent(run, snapshot, argmax=argmax))
         except OpponentUnavailable:
             raise
         except Problem as problem:
@@ -374,7 +378,7 @@ class Tables:
                 search_samples=self._max_search,
             )
 
-    def _check_current(self, table: Table, number: int) -> None:
+    def _check_current(self, table: GameTable, number: int) -> None:
         made = len(table.moves)
         if table.over:
             raise Problem(409, "Game over", "the game is over", move_number=made)
@@ -388,7 +392,7 @@ class Tables:
         if table.agents_turn:
             raise Problem(409, "Not your turn", "the agent is to move", move_number=made)
 
-    async def _table(self, game: str) -> Table:
+    async def _table(self, game: str) -> GameTable:
         """The one table of a game: who comes while it is being rebuilt waits for the same."""
         if table := self._alive.get(game):
             return table
@@ -397,7 +401,7 @@ class Tables:
             rebuilding.add_done_callback(lambda _: self._rebuilding.pop(game))
         return await asyncio.shield(self._rebuilding[game])
 
-    async def _rebuild(self, game: str) -> Table:
+    async def _rebuild(self, game: str) -> GameTable:
         def read(db: Database) -> tuple[GameRow | None, list[Made]]:
             columns = (MoveRow.number, MoveRow.actor, MoveRow.move, MoveRow.made, MoveRow.decision)
             log = select(*columns).where(MoveRow.game == game).order_by(MoveRow.number)
@@ -407,7 +411,7 @@ class Tables:
         if row is None:
             raise unknown_game()
         try:
-            return self._keep(await asyncio.to_thread(Table, row, moves))
+            return self._keep(await asyncio.to_thread(GameTable, row, moves))
         except (IllegalMove, ValidationError):
             raise Problem(
                 503,
@@ -416,7 +420,7 @@ class Tables:
                 f"those of {queries.engine_version(GAMES[row.game].dtype)}, which is here",
             ) from None
 
-    def _keep(self, table: Table) -> Table:
+    def _keep(self, table: GameTable) -> GameTable:
         self._alive[table.row.id] = table
         self._recent[table.row.id] = table
         self._recent.move_to_end(table.row.id)
@@ -426,7 +430,7 @@ class Tables:
         return table
 
     async def _play(
-        self, table: Table, session: Session, made: list[Made], *, new: bool = False
+        self, table: GameTable, session: Session, made: list[Made], *, new: bool = False
     ) -> None:
         """Let the agent reply on `session`, a copy, and commit the moves."""
         row = table.row
@@ -440,7 +444,7 @@ class Tables:
 
     async def _commit(
         self,
-        table: Table,
+        table: GameTable,
         session: Session,
         made: list[Made],
         ending: dict[str, Any],
@@ -477,16 +481,16 @@ class Tables:
         table.take_over(session, made)
         self._under_way.touch(row.id)
         self._count(table, made, bool(ending))
-        await _tell(table)
+        await _notify(table)
 
-    async def _forget(self, table: Table) -> None:
+    async def _forget(self, table: GameTable) -> None:
         """The next one who asks gets what the log says."""
         table.gone = True
         self._recent.pop(table.row.id, None)
         self._alive.pop(table.row.id, None)
-        await _tell(table)
+        await _notify(table)
 
-    def _count(self, table: Table, made: list[Made], ended: bool) -> None:
+    def _count(self, table: GameTable, made: list[Made], ended: bool) -> None:
         for move in made:
             self._telemetry.moves.labels(
                 "player" if move.actor == table.row.seat else "agent"
@@ -496,7 +500,7 @@ class Tables:
             self._telemetry.games.labels(table.row.outcome).inc()
 
 
-def _check_turn(table: Table) -> None:
+def _check_turn(table: GameTable) -> None:
     if table.over or table.session.to_move != table.row.seat:
         raise Problem(
             409, "Not your turn", "advice is for the player to move", move_number=len(table.moves)
@@ -523,15 +527,15 @@ def position(session: Session) -> str:
     return hashlib.blake2b(states.tobytes(), digest_size=16).hexdigest()
 
 
-def _thinking(mind: Mind, game: Game, samples: int) -> Mind:
+def _thinking(mind: SeatedAgent, game: Game, samples: int) -> SeatedAgent:
     """The same agent, thinking ahead with so many samples a move; 0: as it is.
 
     Steadily: how long it takes must not tell the player whether it had a choice.
     """
-    return Mind(searching(mind.agent, game, samples, steady=True), mind.snapshot)
+    return SeatedAgent(searching(mind.agent, game, samples, steady=True), mind.snapshot)
 
 
-async def _tell(table: Table) -> None:
+async def _notify(table: GameTable) -> None:
     async with table.changed:
         table.changed.notify_all()
 

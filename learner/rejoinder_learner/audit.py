@@ -23,7 +23,7 @@ class Auditor:
         self._random = random.SystemRandom()
         self.audited = 0
 
-    def find_liar(self, learner: Learner, games: Sequence[Arrived]) -> Arrived | None:
+    def find_mismatch(self, learner: Learner, games: Sequence[Arrived]) -> Arrived | None:
         """The first of the games to be folded next that is audited and wrong."""
         if self._config.audit == 0:
             return None

@@ -113,7 +113,7 @@ class LearnerService:
                 self._receive(message)
             self._fold()
             self._leases.lease_what_can_be_played()
-        self._look_around()
+        self._housekeeping()
 
     def _must_stop(self) -> bool:
         return self._asked_to_stop() or self._run.stop_requested()
@@ -140,7 +140,7 @@ class LearnerService:
             elif isinstance(message, Evaluation):
                 self._take_evaluation(message)
             elif isinstance(message, Refusal):
-                self._mend(message)
+                self._handle_refusal(message)
             else:
                 raise WireError(f"a {type(message).__name__.lower()} is not for a learner")
         except WireError as error:
@@ -153,7 +153,7 @@ class LearnerService:
             return
         for arrived in self._inbox.contradiction(deltas):
             if self._auditor.is_wrong(self._learner, arrived):
-                self._expel(arrived)
+                self._ban(arrived)
         if deltas.worker in self._banned:
             self._telemetry.deltas("banned", len(deltas.counts))
             return
@@ -172,8 +172,8 @@ class LearnerService:
         """Fold what is next, stopping wherever something is to be measured or saved."""
         stop = next_stop(self._config, self._learner.units)
         while units := self._inbox.next_units(stop):
-            if liar := self._auditor.find_liar(self._learner, units):
-                self._expel(liar)
+            if liar := self._auditor.find_mismatch(self._learner, units):
+                self._ban(liar)
                 return
             self._fold_now(units)
             if self._learner.units == stop:
@@ -211,7 +211,7 @@ class LearnerService:
         except OSError as error:
             self._report(f"the list of workers cannot be written: {error.strerror}")
 
-    def _look_around(self) -> None:
+    def _housekeeping(self) -> None:
         if time.monotonic() - self._looked < LOOK:
             return
         self._looked = time.monotonic()
@@ -225,7 +225,7 @@ class LearnerService:
         self._leases.workers = len(workers)
         if workers and self._began is None:
             self._began = self._looked
-        self._tell(len(queued), workers)
+        self._publish_status(len(queued), workers)
 
     def _establish(self) -> None:
         """Put on the server whatever must be there; it may be new, or have lost everything."""
@@ -257,7 +257,7 @@ class LearnerService:
                         "and the next learner (train --resume) goes on from there"
                     ) from None
 
-    def _mend(self, refusal: Refusal) -> None:
+    def _handle_refusal(self, refusal: Refusal) -> None:
         """A worker could not do what a lease asked for."""
         if not refusal.snapshot_missing:
             self._report(f"{refusal.worker} refused {refusal.lease}: {refusal.reason}")
@@ -266,7 +266,7 @@ class LearnerService:
         self._leases.refused(refusal.lease)
         self._evaluations.refused(refusal.lease)
 
-    def _expel(self, liar: Arrived) -> None:
+    def _ban(self, liar: Arrived) -> None:
         """A delta is not what its game gives: undo all that its worker has brought."""
         worker, game = liar.worker, liar.played.unit * self._config.block
         self._banned.add(worker)
@@ -317,7 +317,9 @@ class LearnerService:
             }
         )
 
-    def _tell(self, queued: int, workers: dict[str, Any], state: str = "training") -> None:
+    def _publish_status(
+        self, queued: int, workers: dict[str, Any], state: str = "training"
+    ) -> None:
         games, target = self._learner.games, self._config.target
         status = describe(
             games=games,
@@ -367,7 +369,7 @@ class LearnerService:
             if self.finished:
                 self._announce(finished=True)
             self._leases.withdraw()
-            self._tell(0, self._bus.workers(), "finished" if self.finished else "stopped")
+            self._publish_status(0, self._bus.workers(), "finished" if self.finished else "stopped")
             self._bus.release()
         except (*LOST, Flushed) as error:
             self._report(f"the server is away, so it was not told of the end: {error}")

@@ -58,7 +58,7 @@ def test_intervals_without_an_end_hide_no_others(bounded_held: int, ok: bool) ->
     cases = [forecast.Case(True, True)] * 900
     cases += [forecast.Case(k < bounded_held, False) for k in range(100)]
     result = Result()
-    forecast._tell("mer", cases, result, lambda _: None)
+    forecast._report("mer", cases, result, lambda _: None)
     assert result.ratios["mer_held_over_cases"] > 0.95
     assert (result.figures["mer_with_end"], result.figures["mer_with_end_held"]) == (
         100,

@@ -17,7 +17,7 @@ from rejoinder.games.deal import GAME, DealRules
 from rejoinder.games.deal.cards import WORTH
 from rejoinder.games.deal.scenario import scenario
 from rejoinder.games.session import Session
-from rejoinder.measure.exploit import exploitability
+from rejoinder.measure.best_response import exploitability
 from rejoinder.methods.exact.full import FullSolver
 from rejoinder.methods.exact.tree import build_tree
 

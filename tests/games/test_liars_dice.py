@@ -12,7 +12,7 @@ from rejoinder.games.contract import CHANCE, CONCRETE, OVER
 from rejoinder.games.liars_dice import LiarsDiceRules
 from rejoinder.games.liars_dice.engine import LIAR, MOST_FACES
 from rejoinder.games.session import IllegalMove, Session
-from rejoinder.measure.exploit import exploitability
+from rejoinder.measure.best_response import exploitability
 from rejoinder.methods.exact.full import FullSolver, uniform_strategy
 from rejoinder.methods.exact.tree import build_tree
 

@@ -26,7 +26,7 @@ def test_there_is_an_agent_for_every_number_of_actions() -> None:
         widths = [len(agent.abstraction.actions) for agent in agents]
         wanted = game.abstractions[1:] or game.abstractions
         assert sorted(widths) == sorted({len(a.actions) for a in wanted})
-        assert [agent.book.policy.rows.dtype["policy"].shape[1] for agent in agents] == widths
+        assert [agent.lookup.policy.rows.dtype["policy"].shape[1] for agent in agents] == widths
 
 
 def test_a_run_of_another_width_finds_everything_compiled(

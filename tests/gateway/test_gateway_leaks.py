@@ -27,7 +27,7 @@ from rejoinder.games import queries
 from rejoinder.games.contract import HIDDEN
 from rejoinder.games.session import Session
 from rejoinder.kernel import rng
-from rejoinder_gateway.tables import Table, position
+from rejoinder_gateway.tables import GameTable, position
 from rejoinder_gateway.visible import visible_events
 
 OPPONENTS = [DEAL, {"run": "deal"}, LEDUC, {"run": "leduc"}, {"run": "kuhn"}]
@@ -180,7 +180,7 @@ class Leaky:
 
     def _hidden(self) -> bytes:
         """Of the game that was last asked for."""
-        table: Table = next(reversed(self._app.state.context.tables._recent.values()))
+        table: GameTable = next(reversed(self._app.state.context.tables._recent.values()))
         if self._what == "card":
             return json.dumps(_others_card(table)).encode()
         return hashlib.sha256(table.session.states.tobytes()).hexdigest().encode()
@@ -202,8 +202,8 @@ def _begin(
     _search("created", answer, _hidden(table))
     if table.row.seat == 0:
         with pytest.MonkeyPatch.context() as patch:
-            begin = Table.begin
-            patch.setattr(Table, "begin", lambda self: _redealt(begin(self), 0, seed))
+            begin = GameTable.begin
+            patch.setattr(GameTable, "begin", lambda self: _redealt(begin(self), 0, seed))
             patch.setattr("rejoinder_gateway.tables.secrets.randbits", lambda _: table.row.seed)
             twins = _create(client, body | {"first": "you"})
         twin = Reader(client, _json(twins))
@@ -283,7 +283,7 @@ def _canary(move: Any) -> Any:
     return dataclasses.replace(move, decision=move.decision | {"identifier": CANARY})
 
 
-def _ask(player: Reader, table: Table) -> dict[str, Answer]:
+def _ask(player: Reader, table: GameTable) -> dict[str, Answer]:
     """Every question that a player may ask, sensible or not, by what it is called here."""
     number, game = player.game["move_number"], f"{API}/games/{player.id}"
     mine = [move for move in table.moves if move.actor == table.row.seat][-1:]
@@ -419,7 +419,7 @@ class Hidden(NamedTuple):
     words: list[tuple[re.Pattern[str], str]]
 
 
-def _hidden(table: Table) -> Hidden:
+def _hidden(table: GameTable) -> Hidden:
     """The seed in any form, the hashes, the other's card, and his hand and the deck."""
     seed, session = table.row.seed, table.session
     state, other = session.states[0], 1 - table.row.seat
@@ -455,13 +455,13 @@ def _search(channel: str, answer: Answer, hidden: Hidden) -> None:
         raise Leak(channel, found[0])
 
 
-def _others_card(table: Table) -> str:
+def _others_card(table: GameTable) -> str:
     """By its name. Cards are stored by order of play, and seat `first` plays first."""
     state = table.session.states[0]
     card = state["card"][(1 - table.row.seat) ^ int(state["first"])]
     return table.session.game.outcomes[int(card)]
 
 
-def _table(app: FastAPI, player: Reader) -> Table:
-    table: Table = app.state.context.tables._alive[player.id]
+def _table(app: FastAPI, player: Reader) -> GameTable:
+    table: GameTable = app.state.context.tables._alive[player.id]
     return table

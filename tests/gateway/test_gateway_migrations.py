@@ -26,7 +26,7 @@ from rejoinder.games import GAMES, find_game, queries
 from rejoinder.games.session import Session
 from rejoinder_cli.main import app as command_line
 from rejoinder_gateway.app import create_app
-from rejoinder_gateway.decisions import Mind
+from rejoinder_gateway.decisions import SeatedAgent
 from rejoinder_gateway.library import baseline
 from rejoinder_gateway.security import hashed
 from rejoinder_gateway.store import Base, Store, StoreError, check_database
@@ -219,7 +219,7 @@ def _game(name: str, *, seed: int, moves: int) -> tuple[dict[str, Any], list[dic
     """
     game, configuration = find_game("leduc")
     session = Session.start(game, game.configurations[configuration], seed=seed)
-    mind = Mind(baseline(game, "random"), None)
+    mind = SeatedAgent(baseline(game, "random"), None)
     log: list[dict[str, Any]] = []
     while len(log) < moves and session.to_move is not None:
         decision, number = None, len(log)

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from gateway_play import ADMIN, API, BASE, DEAL, Player, settings, visited
 
-from rejoinder.measure.search import Searcher, Thought
+from rejoinder.measure.search import Searcher, SearchResult
 from rejoinder_gateway import tables
 from rejoinder_gateway.app import create_app
 
@@ -58,7 +58,7 @@ def test_advice_is_thought_out_once_for_a_position(
     thoughts: list[int] = []
     advise = Searcher.advise
 
-    def counted(self: Searcher, states: Any) -> Thought:
+    def counted(self: Searcher, states: Any) -> SearchResult:
         thoughts.append(self.samples)
         return advise(self, states)
 
@@ -132,7 +132,7 @@ def test_nobody_waits_for_an_agent_that_thinks(
     """The loop answers others while it does; the thought ends only once they were answered."""
     answered, think = threading.Event(), Searcher.think
 
-    def slowly(self: Searcher, states: Any, rng: Any) -> Thought:
+    def slowly(self: Searcher, states: Any, rng: Any) -> SearchResult:
         assert answered.wait(60), "others had to wait"
         return think(self, states, rng)
 
@@ -156,7 +156,7 @@ def test_too_many_thoughts_are_refused_and_change_nothing(
 ) -> None:
     refused, think = threading.Event(), Searcher.think
 
-    def slowly(self: Searcher, states: Any, rng: Any) -> Thought:
+    def slowly(self: Searcher, states: Any, rng: Any) -> SearchResult:
         assert refused.wait(60), "nobody was refused"
         return think(self, states, rng)
 

@@ -148,7 +148,7 @@ def test_a_game_that_is_rebuilt_by_two_at_once_has_one_table(
     app = create_app(settings(runs, f"sqlite:///{tmp_path / 'gateway.db'}", cached_games=1))
     slowly, slow = threading.Event(), threading.Event()
 
-    class Slow(tables.Table):
+    class Slow(tables.GameTable):
         def __init__(self, *about: Any) -> None:
             super().__init__(*about)
             if len(about) == 2 and not slow.is_set():  # the first that is rebuilt
@@ -159,7 +159,7 @@ def test_a_game_that_is_rebuilt_by_two_at_once_has_one_table(
         async with visited(app) as client:
             mine = (await client.post(f"{API}/games", json={"opponent": DEAL})).json()
             await client.post(f"{API}/games", json={"opponent": DEAL})  # pushes mine out
-            monkeypatch.setattr(tables, "Table", Slow)
+            monkeypatch.setattr(tables, "GameTable", Slow)
             path = f"{API}/games/{mine['game']['id']}"
             headers = {"Authorization": f"Bearer {mine['secret']}"}
             reading = asyncio.ensure_future(client.get(path, headers=headers))

@@ -11,10 +11,10 @@ import pytest
 
 from rejoinder.games import GAMES, queries
 from rejoinder.games.base import Game, Rules
-from rejoinder.measure.exploit import policy_exploitability
+from rejoinder.measure.best_response import policy_exploitability
 from rejoinder.methods.exact.tree import build_tree
 from rejoinder.methods.policies import AVERAGE, policy_dtype
-from rejoinder.methods.tabular.table import Table, new_table, table_of
+from rejoinder.methods.tabular.table import InfosetTable, new_table, table_of
 from rejoinder.run.config import make_config
 from rejoinder_learner.state import Learner
 
@@ -69,7 +69,7 @@ def decisions(name: str) -> dict[str, Any]:
     return found
 
 
-def in_their_terms(name: str, policy: Table, abstraction: str) -> Told:
+def in_their_terms(name: str, policy: InfosetTable, abstraction: str) -> Told:
     """A policy of ours by their information states: what its actions stand for, in moves."""
     number = GAMES[name].abstraction(abstraction).number
     rows = {int(row["key"]): row["policy"][AVERAGE] for row in policy.rows[: policy.size[0]]}

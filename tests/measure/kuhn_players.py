@@ -9,7 +9,7 @@ import numpy as np
 from rejoinder.games import GAMES
 from rejoinder.measure.agents import Agent, trained_agent
 from rejoinder.methods.policies import AVERAGE, LATEST, policy_dtype
-from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.methods.tabular.table import InfosetTable, table_of
 
 KUHN = GAMES["kuhn"]
 J, Q, K = 0, 1, 2
@@ -26,7 +26,7 @@ def infosets() -> Iterator[tuple[int, int, str]]:
             yield card | bits | len(moves) << 5 | seat << 8, card, moves
 
 
-def table(bets: Bets) -> Table:
+def table(bets: Bets) -> InfosetTable:
     rows = np.zeros(12, policy_dtype(2))
     for row, (key, card, moves) in zip(rows, infosets(), strict=True):
         bet = bets(card, moves)

@@ -211,7 +211,7 @@ class TestFallback:
         policy = new_table(policy_dtype(11), 1)
         coarse = trained_agent("coarse", intent, policy, argmax=False)
         fine = trained_agent("fine", progress, policy, argmax=False, fallback=coarse)
-        assert (fine.book.abstraction, fine.book.fallback_abstraction) == (2, 1)
+        assert (fine.lookup.abstraction, fine.lookup.fallback_abstraction) == (2, 1)
         with pytest.raises(
             ValueError, match="needs the same actions, and those of none and intent"
         ):

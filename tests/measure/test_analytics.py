@@ -20,8 +20,8 @@ from rejoinder.measure.analytics import (
     role_figures,
     steps,
 )
-from rejoinder.measure.exploit import policy_exploitability
-from rejoinder.measure.phases import Watched
+from rejoinder.measure.best_response import policy_exploitability
+from rejoinder.measure.response_stats import Watched
 from rejoinder.methods.exact.tree import build_tree
 from rejoinder.methods.learned import max_expected_regret
 from rejoinder.methods.policies import AVERAGE, LATEST
@@ -219,7 +219,7 @@ def test_exploitability_is_exact_where_the_game_can_be_enumerated() -> None:
     assert found is not None
     assert found.method == "exact"
     tree = build_tree(MICRO.load_game(), MICRO.rules, policy=MICRO.load_abstraction())
-    whole = policy_exploitability(tree, agent_of(MICRO).book.policy).exploitability
+    whole = policy_exploitability(tree, agent_of(MICRO).lookup.policy).exploitability
     assert found.whole.value == pytest.approx(whole)
     assert (found.samples, found.games) == (None, None)
     for part in (found.by_responses, found.by_main_play):

@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from rejoinder.games import GAMES
 from rejoinder.measure.agents import Agent, random_agent, trained_agent
+from rejoinder.measure.lower_bounds import thinking_bound
 from rejoinder.measure.match import MatchResult, Starts, play_match, seated
-from rejoinder.measure.respond import thinking_bound
 from rejoinder.measure.search import searching
 from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.table import table_of

@@ -12,19 +12,19 @@ from trees import tree_of
 from rejoinder.kernel.jit import kernel
 from rejoinder.kernel.rng import CHOICES, stream
 from rejoinder.measure.agents import Agent, trained_agent
-from rejoinder.measure.exploit import policy_exploitability
+from rejoinder.measure.best_response import policy_exploitability
 from rejoinder.measure.infosets import Policy
 from rejoinder.measure.metrics import play_matches
 from rejoinder.measure.search import count_moves, searching
 from rejoinder.methods.policies import AVERAGE, LATEST, policy_dtype
 from rejoinder.methods.tabular.policy import draw, policy_of
-from rejoinder.methods.tabular.table import Table, index_of
+from rejoinder.methods.tabular.table import InfosetTable, index_of
 from rejoinder_learner.state import Learner
 
 METHODS = ("external", "outcome", "chance", "full")
 
 
-def trained(game: str, method: str) -> tuple[Learner, Table, Table]:
+def trained(game: str, method: str) -> tuple[Learner, InfosetTable, InfosetTable]:
     """A learner, its rows as a policy, and the probabilities that they stand for."""
     learner = learn(config(game, method), 20)
     made = np.zeros(len(learner.rows), policy_dtype(learner.rows.dtype["regret"].shape[0]))
@@ -72,7 +72,7 @@ def test_search_goes_by_state_rows_too() -> None:
     game, abstraction = learner.config.load_game(), learner.config.load_abstraction()
     positions = tree_of("leduc").positions[:20]
 
-    def counts(table: Table) -> Any:
+    def counts(table: InfosetTable) -> Any:
         agent: Agent = trained_agent("it", abstraction, table, argmax=False)
         return count_moves(searching(agent, game, 20), game, positions, 2, 1)
 
@@ -85,7 +85,7 @@ def test_an_agent_of_a_checkpoint_has_no_table_of_its_own() -> None:
     policy = Policy(learner.config, checkpoint)
     assert policy.policy.rows is checkpoint.rows
     agent = trained_agent("it", policy.abstraction, policy.policy, argmax=False)
-    assert agent.own_book().policy.rows is checkpoint.rows
+    assert agent.own_lookup().policy.rows is checkpoint.rows
     game = learner.config.load_game()
     states = tree_of("leduc").positions[:1]
     said = {action.name: action.average for action in policy.infoset_at(states).actions}

@@ -14,12 +14,12 @@ from runtime import sequential, train_with
 from trees import solved, tree_of
 
 from rejoinder.games import GAMES
-from rejoinder.measure.exploit import policy_exploitability
+from rejoinder.measure.best_response import policy_exploitability
 from rejoinder.methods.base import CheckedActor
 from rejoinder.methods.exact.full import VARIANTS
 from rejoinder.methods.tabular import sampling_method
+from rejoinder.methods.tabular.outcome import MIN_SAMPLED
 from rejoinder.methods.tabular.table import table_of
-from rejoinder.methods.tabular.walks import MIN_SAMPLED
 from rejoinder.methods.tabular.weighting import WEIGHTINGS, entry_dtype
 from rejoinder.run.checkpoints import first_checkpoint
 from rejoinder.run.config import ConfigError, RunConfig, make_config

@@ -8,7 +8,7 @@ from naive_cfr import NaiveCfr, fresh
 from trees import solved, tree_of
 
 from rejoinder.games import GAMES
-from rejoinder.measure.exploit import exploitability, policy_exploitability
+from rejoinder.measure.best_response import exploitability, policy_exploitability
 from rejoinder.methods.exact.full import VARIANTS, FullSolver
 from rejoinder.methods.policies import AVERAGE, LATEST
 

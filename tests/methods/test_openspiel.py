@@ -13,10 +13,10 @@ from trees import tree_of
 
 from rejoinder.games import GAMES, queries
 from rejoinder.games.contract import CHANCE, CONCRETE, OVER
-from rejoinder.measure.exploit import policy_exploitability
+from rejoinder.measure.best_response import policy_exploitability
 from rejoinder.methods.exact.full import FullSolver
 from rejoinder.methods.policies import AVERAGE, policy_dtype
-from rejoinder.methods.tabular.table import Table, new_table, table_of
+from rejoinder.methods.tabular.table import InfosetTable, new_table, table_of
 
 pyspiel = pytest.importorskip(
     "pyspiel", reason="needs OpenSpiel; get it with: pip install 'rejoinder[bench]'"
@@ -58,7 +58,7 @@ def _walk_together(states: Any, theirs: Any, names: dict[int, tuple[str, tuple[i
         _walk_together(after(states, move), theirs.child(move), names)
 
 
-def judged(name: str, policy: Table) -> float:
+def judged(name: str, policy: InfosetTable) -> float:
     """OpenSpiel's NashConv of a policy table; uniform where the table knows nothing."""
     rows = {int(row["key"]): row["policy"][AVERAGE] for row in policy.rows[: policy.size[0]]}
     told = {

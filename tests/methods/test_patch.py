@@ -14,7 +14,7 @@ from rejoinder.methods.patch import Patch, difference, merge
 from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.tabular.model import TableSnapshot
 from rejoinder.methods.tabular.rollout import policy_rows, row_dtype
-from rejoinder.methods.tabular.table import EMPTY, Table, find
+from rejoinder.methods.tabular.table import EMPTY, InfosetTable, find
 
 ACTIONS = 2
 Model = dict[int, float]  # key → what its policy says, in order of first use
@@ -36,13 +36,13 @@ def snapshot_of(model: Model) -> TableSnapshot:
     return TableSnapshot(policy_dtype(ACTIONS), rows_of(model))
 
 
-def patched(snapshot: TableSnapshot, patch: Patch) -> Table:
+def patched(snapshot: TableSnapshot, patch: Patch) -> InfosetTable:
     snapshot.apply(patch)
     snapshot.complete()
     return snapshot.table
 
 
-def model_of(table: Table) -> Model:
+def model_of(table: InfosetTable) -> Model:
     rows = table.rows[: table.size[0]]
     assert (rows["policy"] == rows["policy"][:, :1, :1]).all()
     return dict(zip(rows["key"].tolist(), rows["policy"][:, 0, 0].tolist(), strict=True))
@@ -54,7 +54,7 @@ def patch_of(model: Model, written: Model) -> Patch:
     return Patch(index, rows_of(model)[index])
 
 
-def assert_same(table: Table, model: Model) -> None:
+def assert_same(table: InfosetTable, model: Model) -> None:
     assert list(model_of(table).items()) == list(model.items())
     for row, key in enumerate(model):
         assert look_up(table, np.uint64(key)) == row

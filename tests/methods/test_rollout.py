@@ -16,7 +16,7 @@ from rejoinder.games import GAMES
 from rejoinder.games.clamps import Clamps
 from rejoinder.games.queries import bits
 from rejoinder.kernel.rng import STREAM
-from rejoinder.measure.exploit import policy_exploitability
+from rejoinder.measure.best_response import policy_exploitability
 from rejoinder.methods.exact.tree import build_tree
 from rejoinder.methods.learned import max_expected_regret
 from rejoinder.methods.policies import AVERAGE, LATEST
@@ -28,7 +28,7 @@ from rejoinder.methods.tabular.rollout import (
     policy_rows,
     row_dtype,
 )
-from rejoinder.methods.tabular.table import Table, new_table, table_of, with_room
+from rejoinder.methods.tabular.table import InfosetTable, new_table, table_of, with_room
 
 BUFFER_SIZE = 10
 
@@ -64,7 +64,7 @@ class Trainer:
         masks = (np.uint64(clamps.never), np.uint64(clamps.passive))
         self._fold_settings = (decay, AVERAGING[averaging], *masks)
 
-    def play(self, index: int, policy: Table | None = None) -> Any:
+    def play(self, index: int, policy: InfosetTable | None = None) -> Any:
         template, states, streams = self._fixed
         n = play_game(
             template,
@@ -97,14 +97,14 @@ class Trainer:
 
 
 @cache
-def trained() -> Table:
+def trained() -> InfosetTable:
     """Policies that are neither uniform nor complete."""
     trainer = Trainer("deal", "medium", "intent")
     trainer.train(range(30))
     return table_of(policy_rows(trainer.rows))
 
 
-def latest(policy: Table, entry: Any) -> dict[int, float]:
+def latest(policy: InfosetTable, entry: Any) -> dict[int, float]:
     """The latest policy at the infoset of an entry, by action."""
     legal = bits(entry["legal"])
     known = np.flatnonzero(policy.rows["key"][: policy.size[0]] == entry["key"])

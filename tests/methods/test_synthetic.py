@@ -28,11 +28,11 @@ from rejoinder.games.base import Game, Rules
 from rejoinder.games.session import Session
 from rejoinder.kernel import rng
 from rejoinder.measure.agents import baseline_agent, opponents, random_agent, trained_agent
-from rejoinder.measure.exploit import policy_exploitability
+from rejoinder.measure.best_response import policy_exploitability
 from rejoinder.measure.infosets import Policy
+from rejoinder.measure.lower_bounds import thinking_bound
 from rejoinder.measure.match import play_match
 from rejoinder.measure.metrics import table_statistics
-from rejoinder.measure.respond import thinking_bound
 from rejoinder.measure.search import Searcher, searching
 from rejoinder.methods.exact.full import FullSolver
 from rejoinder.methods.exact.tree import build_tree

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rejoinder.kernel.jit import kernel
 from rejoinder.methods.tabular.table import (
     EMPTY,
-    Table,
+    InfosetTable,
     find,
     find_or_add,
     index_of,
@@ -27,7 +27,7 @@ WORD = 2**64
 SPREAD = 0x9E3779B97F4A7C15
 
 
-def grown(table: Table) -> Table:
+def grown(table: InfosetTable) -> InfosetTable:
     """One with twice the room."""
     return with_room(table, 2 * len(table.rows) - int(table.size[0]))
 
@@ -49,7 +49,7 @@ def home(key: int, capacity: int) -> int:
     return (h ^ h >> 32) & (capacity - 1)
 
 
-def known_table(rows: int) -> Table:
+def known_table(rows: int) -> InfosetTable:
     """A table whose factor is known, so that keys that collide can be chosen."""
     return new_table(ROW, rows)._replace(spread=np.uint64(SPREAD))
 
@@ -59,7 +59,7 @@ def keys_at_home_in(slot: int, capacity: int, count: int) -> list[int]:
     return [next(found) for _ in range(count)]
 
 
-def used(table: Table) -> Any:
+def used(table: InfosetTable) -> Any:
     return table.rows[: table.size[0]]
 
 

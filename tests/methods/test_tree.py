@@ -16,11 +16,11 @@ from rejoinder.games.contract import OVER
 from rejoinder.kernel.jit import rule
 from rejoinder.kernel.masks import mask_table
 from rejoinder.kernel.rng import mix
-from rejoinder.measure.exploit import exploitability, policy_exploitability
+from rejoinder.measure.best_response import exploitability, policy_exploitability
 from rejoinder.methods.exact.full import normalised, uniform_strategy
 from rejoinder.methods.exact.tree import Tree, build_tree
 from rejoinder.methods.policies import AVERAGE, policy_dtype
-from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.methods.tabular.table import InfosetTable, table_of
 
 KUHN, LEDUC, DEAL = GAMES["kuhn"], GAMES["leduc"], GAMES["deal"]
 POKER = [KUHN, LEDUC]
@@ -48,7 +48,7 @@ def test_uniform_play_is_worth_what_brute_force_says(game: Game) -> None:
     assert exploitability(tree, uniform_strategy(tree)).value == pytest.approx(brute, abs=1e-12)
 
 
-def random_policy(tree: Tree, seed: int) -> tuple[Any, Table]:
+def random_policy(tree: Tree, seed: int) -> tuple[Any, InfosetTable]:
     """One random profile twice: by slot, and as a table that agents would read."""
     slots = normalised(tree, np.random.default_rng(seed).exponential(size=tree.slots))
     infosets = tree.form.infosets

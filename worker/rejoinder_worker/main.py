@@ -141,16 +141,16 @@ def _find_work(
                 except WorkerRefused as refused:
                     if wanted:
                         raise
-                    _say_once(str(refused), said, report)
+                    _report_once(str(refused), said, report)
             pause.reset()
         except LOST as error:
             if not pause.wait(error):
                 raise server.given_up(error) from None
-        _say_once(f"waiting for {wanted or 'a run'} on {shown(server.url)}", said, report)
+        _report_once(f"waiting for {wanted or 'a run'} on {shown(server.url)}", said, report)
         time.sleep(_POLL)
 
 
-def _say_once(text: str, said: set[str], report: Report) -> None:
+def _report_once(text: str, said: set[str], report: Report) -> None:
     if text not in said:
         said.add(text)
         report(text)
@@ -221,7 +221,7 @@ class LeaseWorker(SimpleWorker):
         self._state = WorkerStatus.IDLE  # a signal now stops at once
         while True:
             try:
-                self._look_around()
+                self._housekeeping()
                 found = self.queue_class.dequeue_any(
                     self.queues, timeout, self.connection, serializer=self.serializer
                 )
@@ -250,7 +250,7 @@ class LeaseWorker(SimpleWorker):
         except Exception as error:  # RQ would log it and go on as if nothing had happened
             self._stop_for(error)
 
-    def _look_around(self) -> None:
+    def _housekeeping(self) -> None:
         """Once a second: say what has been done, and see whether there is still work."""
         now = time.monotonic()
         if now - self._beaten < BEAT:
@@ -273,7 +273,7 @@ class LeaseWorker(SimpleWorker):
     def _look_around_if_possible(self) -> None:
         """The same in the middle of a lease, which a server that is away need not disturb."""
         with suppress(*LOST):
-            self._look_around()
+            self._housekeeping()
 
     def _wait_for_server(self, error: BaseException) -> None:
         if not self._pause.wait(error):
@@ -296,7 +296,7 @@ class LeaseWorker(SimpleWorker):
         pipeline.lpush(queue.key, job.id)
         pipeline.execute()
 
-    # What RQ would tell the server around every job; `_look_around` says it once a second.
+    # What RQ would tell the server around every job; `_housekeeping` says it once a second.
 
     def set_state(self, state: str, pipeline: Any = None) -> None:
         self._state = state

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from rejoinder_cli.commands.train import (
+    exposed_metrics,
     graceful_stop,
     print_result,
     result_fields,
     serve_learner,
-    told_to_prometheus,
 )
 from rejoinder_cli.options import (
     LOOPBACK,
@@ -67,7 +67,7 @@ def learner(
     directory = RunDir.open_or_create(planned.path, planned.config)
     output.say(f"the run is {directory.id}, in {planned.path}")
     with (
-        told_to_prometheus(directory, where) as telemetry,
+        exposed_metrics(directory, where) as telemetry,
         graceful_stop() as should_stop,
         live_status(output, planned.name) as show,
     ):

@@ -15,7 +15,7 @@ from rejoinder_cli.runs import RunArgument, SearchOption, open_run
 if TYPE_CHECKING:
     from rejoinder.games.session import Session
     from rejoinder.measure.agents import Agent
-    from rejoinder.measure.search import Thought
+    from rejoinder.measure.search import SearchResult
 
 KEYS = "A number plays that move · p: what the agent would do · ?: rules · q: quit"
 
@@ -81,7 +81,7 @@ class _Table:
         self._session = session
         self._view = terminal_view(session, person)
         self._told = 0  # events shown so far
-        self._tell_events(None)
+        self._print_events(None)
 
     def ask(self, agent: Agent) -> int | None:
         """The move that the person chooses; None: he leaves."""
@@ -112,7 +112,7 @@ class _Table:
         """Play anybody's move and tell what happened."""
         before = self._session.view(self.person)
         self._session.apply(move)
-        self._tell_events(before)
+        self._print_events(before)
 
     def show_end(self) -> None:
         session = self._session
@@ -125,7 +125,7 @@ class _Table:
         own, agents = session.view(self.person), session.view(1 - self.person)
         self._output.console.print(self._view.end(own, agents))
 
-    def _tell_events(self, before: Any) -> None:
+    def _print_events(self, before: Any) -> None:
         events = self._session.seen_by(self.person)
         for line in self._view.events(before, events[self._told :]):
             self._output.say(f"  {line}")
@@ -146,7 +146,7 @@ class _Table:
             table.add_row(action.name, action.move_name, f"{share:6.1%}")
         self._output.console.print(table)
 
-    def _show_thought(self, thought: Thought) -> None:
+    def _show_thought(self, thought: SearchResult) -> None:
         """What each move won on average, best first."""
         from rich.table import Table
 

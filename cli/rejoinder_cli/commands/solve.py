@@ -20,7 +20,7 @@ from rejoinder_cli.runs import OpenRun, open_run
 from rejoinder_cli.wording import described
 
 if TYPE_CHECKING:
-    from rejoinder.measure.exploit import Exploitability
+    from rejoinder.measure.best_response import Exploitability
     from rejoinder.run.config import RunConfig
     from rejoinder.run.rundir import RunDir
     from rejoinder_learner.sequential import TrainResult
@@ -179,7 +179,7 @@ def _train(directory: RunDir, title: str, output: Output) -> TrainResult:
 
 def _measure(opened: OpenRun) -> tuple[Exploitability, Exploitability]:
     """The policy's worth in the game as it is shown to it, and in the real game."""
-    from rejoinder.measure.exploit import both_exploitabilities
+    from rejoinder.measure.best_response import both_exploitabilities
     from rejoinder.methods.tabular.table import index_of
 
     config = opened.run.config

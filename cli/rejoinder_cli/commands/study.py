@@ -113,7 +113,7 @@ def staleness(
         signal.signal(signal.SIGTERM, before)
     drawn = picture.save(result, out)
     output.say(_table(result))
-    _tell_how(result, output)
+    _print_how(result, output)
     files = [str(path) for path in (out / study_of.RESULT, *drawn)]
     output.say(f"wrote {', '.join(files)}")
     output.result(result | {"files": files})
@@ -183,7 +183,7 @@ def _speed(speed: dict[str, Any]) -> tuple[str, str]:
     )
 
 
-def _tell_how(result: dict[str, Any], output: Output) -> None:
+def _print_how(result: dict[str, Any], output: Output) -> None:
     """What the figures are of, and what disturbed them."""
     from rejoinder_cli.studies.throughput import BUSY
 

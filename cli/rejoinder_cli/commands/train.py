@@ -92,7 +92,7 @@ def train(
     target = Target.parse("--forecast", forecast, planned.config) if forecast else None
     directory = prepare(planned, output, start=start, resume=resume, overwrite=overwrite)
     title = f"training {planned.name}"
-    with told_to_prometheus(directory, where) as telemetry, graceful_stop() as should_stop:
+    with exposed_metrics(directory, where) as telemetry, graceful_stop() as should_stop:
         if mode == "sequential":
             result = _train_alone(directory, title, should_stop, output, telemetry)
         else:
@@ -125,7 +125,7 @@ def train(
 
 
 @contextmanager
-def told_to_prometheus(directory: RunDir, where: Exposure) -> Iterator[LearnerMetrics]:
+def exposed_metrics(directory: RunDir, where: Exposure) -> Iterator[LearnerMetrics]:
     """The metrics of a run's learner, served if that was asked for."""
     from rejoinder.telemetry import LEARNER_JOB, exposed
     from rejoinder_learner.telemetry import LearnerMetrics

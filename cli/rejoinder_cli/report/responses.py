@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from rejoinder.measure.analytics import Analysis, PhaseFigures
-from rejoinder.measure.phases import OUTCOMES
+from rejoinder.measure.response_stats import OUTCOMES
 from rejoinder_cli.report.markup import section, table
 from rejoinder_cli.report.picture import to_png, to_svg
 from rejoinder_cli.report.subject import Subject

@@ -29,10 +29,10 @@ from rejoinder.measure.analytics import (
     steps,
 )
 from rejoinder.measure.experiments import experiment_of
+from rejoinder.measure.lower_bounds import dear, thinking_bound
 from rejoinder.measure.match import MatchResult, Starts, play_match, seated
 from rejoinder.measure.metrics import evaluation_seed
-from rejoinder.measure.respond import dear, thinking_bound
-from rejoinder.methods.tabular.table import Table, index_of
+from rejoinder.methods.tabular.table import InfosetTable, index_of
 from rejoinder.run.checkpoints import DamagedError
 from rejoinder.run.config import RunConfig
 from rejoinder.run.rundir import RunDir
@@ -270,17 +270,17 @@ def _plan_exploitability(work: Work, subject: Subject, agents: _Agents, effort: 
 
 def _exact(subject: Subject, agents: _Agents) -> None:
     """In the real game, and as the agent's abstraction shows it."""
-    from rejoinder.measure.exploit import both_exploitabilities
+    from rejoinder.measure.best_response import both_exploitabilities
 
     config = subject.config
     game, abstraction = config.load_game(), config.load_abstraction()
     known: list[int] = []
 
-    def policies() -> Iterator[Table]:
+    def policies() -> Iterator[InfosetTable]:
         for games in agents:
             if agent := agents.get(games):
                 known.append(games)
-                yield agent.book.policy
+                yield agent.lookup.policy
 
     both = both_exploitabilities(game, config.rules, abstraction, policies())
     for games, (real, shown) in zip(known, both, strict=True):

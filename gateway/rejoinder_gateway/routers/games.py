@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, ValidationError
 
-from rejoinder_gateway import telling
+from rejoinder_gateway import presenter
 from rejoinder_gateway.context import (
     PING,
     GameSecret,
@@ -38,7 +38,7 @@ from rejoinder_gateway.schemas import (
     Ticket,
 )
 from rejoinder_gateway.security import TICKET_SECONDS, client_network
-from rejoinder_gateway.tables import Table, unknown_game
+from rejoinder_gateway.tables import GameTable, unknown_game
 
 router = APIRouter(prefix="/games", tags=["play"])
 
@@ -73,20 +73,20 @@ async def create(here: Here, request: Request, wanted: NewGame) -> Response:
     who = client_network(request.scope)
     here.new_games.check(who)
     secret, table = await here.tables.create(wanted, who)
-    made = Created(secret=secret, game=telling.game_state(table))
+    made = Created(secret=secret, game=presenter.game_state(table))
     return _json(made, 201, {"Location": f"/api/v1/games/{table.row.id}"})
 
 
 @router.get("/{game}", response_model=GameState)
 async def state(table: TheTable) -> Response:
     """The game as its player sees it."""
-    return _json(telling.game_state(table))
+    return _json(presenter.game_state(table))
 
 
 async def move(here: Here, table: TheTable, wanted: Move) -> Response:
     """Make a move; the agent's replies come with the answer. Sending it twice is harmless."""
     number = await here.tables.act(table, wanted.move_number, wanted.move)
-    return _json(Moved(game=telling.game_state(table), events=table.told_since(number)))
+    return _json(Moved(game=presenter.game_state(table), events=table.told_since(number)))
 
 
 router.add_api_route(
@@ -128,14 +128,14 @@ async def replay(table: TheTable) -> Replay:
     """A finished game step by step, with both players' views."""
     if not table.over:
         raise Problem(403, "Still hidden", "a game can be replayed once it is over")
-    return await asyncio.to_thread(telling.replay, table)
+    return await asyncio.to_thread(presenter.replay, table)
 
 
 @router.post("/{game}/resign", response_model=GameState)
 async def resign(here: Here, table: TheTable) -> Response:
     """Give the game up. Once it is over this changes nothing."""
     await here.tables.resign(table)
-    return _json(telling.game_state(table))
+    return _json(presenter.game_state(table))
 
 
 @router.post("/{game}/ticket", status_code=201)
@@ -149,7 +149,7 @@ async def _watched(
     game: str,
     secret: GameSecret,
     ticket: Annotated[str | None, Query(max_length=100)] = None,
-) -> Table:
+) -> GameTable:
     if secret is not None:
         return await here.tables.open(game, secret.credentials)
     if ticket is None or not here.tickets.redeem(ticket, game):
@@ -158,20 +158,20 @@ async def _watched(
 
 
 @router.get("/{game}/events", response_class=EventSourceResponse, dependencies=[Stream])
-async def events(table: Annotated[Table, Depends(_watched)]) -> AsyncIterator[ServerSentEvent]:
+async def events(table: Annotated[GameTable, Depends(_watched)]) -> AsyncIterator[ServerSentEvent]:
     """`game` with the whole state whenever it has changed, `ping`; ends with the game."""
     async for event in _follow(table):
         yield event
 
 
-async def _follow(table: Table) -> AsyncIterator[ServerSentEvent]:
+async def _follow(table: GameTable) -> AsyncIterator[ServerSentEvent]:
     told = None
 
     def has_changed() -> bool:
-        return table.gone or telling.game_state(table) != told
+        return table.gone or presenter.game_state(table) != told
 
     while not table.gone:  # who connects again gets the table that took its place
-        now = telling.game_state(table)
+        now = presenter.game_state(table)
         if now == told:
             yield ServerSentEvent(event="ping", data={})
         else:

@@ -160,6 +160,12 @@ def _moves_of_mask(state: Any, concrete: Any, out: Any) -> None:
 
 
 @rule
+def _own_move(state: Any, abstraction: Any, action: Any) -> Any:
+    """Default `resolve`: an action is a concrete move."""
+    return action
+
+
+@rule
 def _no_option(state: Any, abstraction: Any, action: Any) -> None:
     """Default `begin_option`: an action is one move."""
 
@@ -184,7 +190,7 @@ _CONTRACT = Stubs(
         utility: None,
         legal_actions: None,
         legal_moves: _moves_of_mask,
-        resolve: None,
+        resolve: _own_move,
         apply: None,
         infoset_key: None,
         observed: None,

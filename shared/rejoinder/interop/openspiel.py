@@ -132,14 +132,14 @@ class SpielState(pyspiel.State):  # type: ignore[misc, unused-ignore]
     def _apply_action(self, action: int) -> None:
         players = range(self.setting.game.players)
         if not self._begun:
-            self._tell([action for _ in players], _BEGINS)
+            self._record([action for _ in players], _BEGINS)
             self._begin(action)
             return
         mover = self._mover
         told = [
             action if p == mover else int(queries.observed(self.states, action, p)) for p in players
         ]
-        self._tell(told, mover)
+        self._record(told, mover)
         queries.apply(self.states, action)
         self._mover = int(queries.current_player(self.states))
 
@@ -148,7 +148,7 @@ class SpielState(pyspiel.State):  # type: ignore[misc, unused-ignore]
         self._mover = int(queries.current_player(self.states))
         self._begun = True
 
-    def _tell(self, numbers: list[int], actor: int) -> None:
+    def _record(self, numbers: list[int], actor: int) -> None:
         event = [bytes((actor - _BEGINS, number - HIDDEN)) for number in numbers]
         self.seen = tuple(seen + new for seen, new in zip(self.seen, event, strict=True))
 

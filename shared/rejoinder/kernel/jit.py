@@ -24,7 +24,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
 from rejoinder.kernel.identity import Resolve, identity
-from rejoinder.kernel.signature_files import Turns, keep
+from rejoinder.kernel.signature_files import CompileLock, keep
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,7 +56,7 @@ if not _CACHED:
         stacklevel=1,
     )
 
-_TURNS = Turns(CACHE_DIR / "turns")
+_LOCK = CompileLock(CACHE_DIR / "turns")
 RULE_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True}
 
 # Read by numba when a function is decorated, so it must be set before the first `kernel`.
@@ -86,7 +86,7 @@ def kernel(function: F) -> F:
     """Compile an entry point called from Python: cached on disk, releases the interpreter lock."""
     compiled: Any = numba.njit(cache=_CACHED, nogil=True, error_model="numpy")(function)
     if _CACHED and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        keep(compiled, _TURNS, functools.partial(_version, function))
+        keep(compiled, _LOCK, functools.partial(_version, function))
     return cast(F, compiled)
 
 

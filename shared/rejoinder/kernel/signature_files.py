@@ -32,7 +32,7 @@ _POLL = 0.05  # seconds between two looks whether another process has compiled
 _DIGEST = hashlib.sha256().digest_size
 
 
-class Turns:
+class CompileLock:
     """Who compiles what: locks of a file in which nothing is written.
 
     They belong to the process, and end with it. One that hangs is waited for no longer than
@@ -81,7 +81,7 @@ class SignatureFiles:
     """The cache of one kernel, in the place of numba's own."""
 
     def __init__(
-        self, folder: Path, kernel: str, version_of: Callable[[Any], str], turns: Turns
+        self, folder: Path, kernel: str, version_of: Callable[[Any], str], turns: CompileLock
     ) -> None:
         self._folder, self._kernel = folder, kernel
         self._version_of = version_of  # key → version of the code that is compiled for it
@@ -127,7 +127,7 @@ class SignatureFiles:
         return self._folder / f"{self._kernel}.{name}.nbc"
 
 
-def keep(dispatcher: Any, turns: Turns, version_of: Callable[[Any], str]) -> None:
+def keep(dispatcher: Any, turns: CompileLock, version_of: Callable[[Any], str]) -> None:
     """Have the compiled code of a function that numba caches kept so.
 
     `version_of` tells the version of the code that is compiled for some types of arguments.

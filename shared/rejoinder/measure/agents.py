@@ -25,8 +25,8 @@ from rejoinder.kernel.jit import kernel, rule
 from rejoinder.kernel.masks import first
 from rejoinder.kernel.rng import uniform
 from rejoinder.methods.policies import AVERAGE, policy_dtype
-from rejoinder.methods.tabular.policy import Book, draw, read_rows
-from rejoinder.methods.tabular.table import Table, new_table
+from rejoinder.methods.tabular.policy import PolicyLookup, draw, read_rows
+from rejoinder.methods.tabular.table import InfosetTable, new_table
 
 # How an agent chooses; BASELINE + n is hand-made opponent n of the game.
 RANDOM, SAMPLE, ARGMAX, BASELINE = 0, 1, 2, 3
@@ -34,18 +34,18 @@ RANDOM, SAMPLE, ARGMAX, BASELINE = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Agent:
-    """Who plays. `book` is empty for agents that need none."""
+    """Who plays. `lookup` is empty for agents that need none."""
 
     name: str
     kind: int
     abstraction: Abstraction
-    book: Book
-    fallback_abstraction: Abstraction  # of the book's fallback
+    lookup: PolicyLookup
+    fallback_abstraction: Abstraction  # of the lookup's fallback
 
     def probabilities(self, states: States) -> np.ndarray[Any, np.dtype[np.float64]]:
         """What it would do now, by action of its abstraction."""
         out = np.zeros(len(self.abstraction.actions))
-        _fill(states, self.kind, self.own_book(), out)
+        _fill(states, self.kind, self.own_lookup(), out)
         return out
 
     def choose(self, states: States, rng: Any) -> int:
@@ -54,14 +54,14 @@ class Agent:
         An option that it begins is noted in the state.
         """
         weights = np.zeros(len(self.abstraction.actions))
-        move: int = _choose(states, self.kind, self.own_book(), weights, rng)
+        move: int = _choose(states, self.kind, self.own_lookup(), weights, rng)
         return move
 
-    def own_book(self) -> Book:
-        """The book with scratch memory of its own: threads may ask one agent at the same time."""
+    def own_lookup(self) -> PolicyLookup:
+        """The lookup with scratch memory of its own: threads may ask one agent at the same time."""
         argument, other = self.abstraction.argument(), self.fallback_abstraction
         fallback = argument if other is self.abstraction else other.argument()
-        return self.book._replace(abstraction=argument, fallback_abstraction=fallback)
+        return self.lookup._replace(abstraction=argument, fallback_abstraction=fallback)
 
 
 def random_agent(game: Game) -> Agent:
@@ -89,7 +89,7 @@ def opponents(game: Game) -> dict[str, Agent]:
 def trained_agent(
     name: str,
     abstraction: Abstraction,
-    policy: Table,
+    policy: InfosetTable,
     *,
     argmax: bool,
     fallback: Agent | None = None,
@@ -105,49 +105,51 @@ def trained_agent(
             f"{fallback.abstraction.name} differ"
         )
     argument = abstraction.argument()
-    book = Book(policy, argument, policy, argument)
+    lookup = PolicyLookup(policy, argument, policy, argument)
     if fallback:
-        book = Book(policy, argument, fallback.book.policy, fallback.abstraction.argument())
+        lookup = PolicyLookup(
+            policy, argument, fallback.lookup.policy, fallback.abstraction.argument()
+        )
     kind = ARGMAX if argmax else SAMPLE
-    return Agent(name, kind, abstraction, book, fallback.abstraction if fallback else abstraction)
+    return Agent(name, kind, abstraction, lookup, fallback.abstraction if fallback else abstraction)
 
 
 def _without_policy(game: Game, name: str, kind: int) -> Agent:
     abstraction = game.default_abstraction
     nothing = new_table(policy_dtype(len(abstraction.actions)), 1)
     argument = abstraction.argument()
-    book = Book(nothing, argument, nothing, argument)
-    return Agent(name, kind, abstraction, book, abstraction)
+    lookup = PolicyLookup(nothing, argument, nothing, argument)
+    return Agent(name, kind, abstraction, lookup, abstraction)
 
 
 @rule
-def choose(state: Any, kind: Any, book: Any, weights: Any, rng: Any) -> Any:
+def choose(state: Any, kind: Any, lookup: Any, weights: Any, rng: Any) -> Any:
     """The concrete move of an agent; `weights` is scratch with one place per action.
 
     An option that it begins is noted in the state.
     """
-    pending = pending_move(state, book.abstraction)
+    pending = pending_move(state, lookup.abstraction)
     if pending != DECIDE:
         return np.int64(pending)
-    fill(state, kind, book, weights)
+    fill(state, kind, lookup, weights)
     total = 0.0
     for a in range(len(weights)):
         total += weights[a]
-    action = draw(weights, legal_actions(state, book.abstraction), uniform(rng) * total)
-    move = np.int64(resolve(state, book.abstraction, action))
-    begin_option(state, book.abstraction, action)
+    action = draw(weights, legal_actions(state, lookup.abstraction), uniform(rng) * total)
+    move = np.int64(resolve(state, lookup.abstraction, action))
+    begin_option(state, lookup.abstraction, action)
     return move
 
 
 @rule
-def fill(state: Any, kind: Any, book: Any, weights: Any) -> None:
+def fill(state: Any, kind: Any, lookup: Any, weights: Any) -> None:
     """Write an agent's weight of every action."""
-    legal = legal_actions(state, book.abstraction)
+    legal = legal_actions(state, lookup.abstraction)
     if kind >= BASELINE:
-        baseline(state, book.abstraction, kind - BASELINE, weights)
+        baseline(state, lookup.abstraction, kind - BASELINE, weights)
     elif kind == RANDOM:
         even_weights(legal, weights)
-    elif read_rows(state, book, AVERAGE, legal, weights) and kind == ARGMAX:
+    elif read_rows(state, lookup, AVERAGE, legal, weights) and kind == ARGMAX:
         best = first(legal)
         for a in range(len(weights)):
             if weights[a] > weights[best]:
@@ -157,13 +159,13 @@ def fill(state: Any, kind: Any, book: Any, weights: Any) -> None:
 
 
 @kernel
-def _choose(states: Any, kind: Any, book: Any, weights: Any, rng: Any) -> Any:
-    return choose(states[0], kind, book, weights, rng[0])
+def _choose(states: Any, kind: Any, lookup: Any, weights: Any, rng: Any) -> Any:
+    return choose(states[0], kind, lookup, weights, rng[0])
 
 
 @kernel
-def _fill(states: Any, kind: Any, book: Any, weights: Any) -> None:
-    fill(states[0], kind, book, weights)
+def _fill(states: Any, kind: Any, lookup: Any, weights: Any) -> None:
+    fill(states[0], kind, lookup, weights)
     total = 0.0
     for a in range(len(weights)):
         total += weights[a]

@@ -16,9 +16,10 @@ from rejoinder.games.base import Abstraction, Game, Rules
 from rejoinder.games.responses import RESPONSE_NAMES, Responses, response_actions
 from rejoinder.kernel.masks import mask_table
 from rejoinder.measure.agents import Agent
+from rejoinder.measure.best_response import policy_exploitability, response_infosets
 from rejoinder.measure.estimates import Estimate, around, mean, ratio, share
-from rejoinder.measure.exploit import policy_exploitability, response_infosets
-from rejoinder.measure.phases import (
+from rejoinder.measure.lower_bounds import dear, thinking_bound
+from rejoinder.measure.response_stats import (
     AS_DEALT,
     BLANK,
     HELD,
@@ -28,7 +29,6 @@ from rejoinder.measure.phases import (
     play_refusals,
     watch,
 )
-from rejoinder.measure.respond import dear, thinking_bound
 from rejoinder.measure.search import ANYWHERE
 from rejoinder.methods.exact.tree import build_tree
 from rejoinder.methods.learned import largest_mean_regrets
@@ -393,7 +393,7 @@ def response_exploitability(
     """
     if game.is_enumerable(rules):
         tree = build_tree(game, rules, policy=agent.abstraction)
-        policy, responses = agent.book.policy, response_infosets(tree)
+        policy, responses = agent.lookup.policy, response_infosets(tree)
         exact = [
             around(policy_exploitability(tree, policy, where).exploitability, 0.0)
             for where in (responses, ~responses, None)

@@ -15,7 +15,7 @@ from rejoinder.kernel.masks import mask_of
 from rejoinder.methods.base import Rows
 from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.methods.rows import opaque
-from rejoinder.methods.tabular.table import Table, index_of
+from rejoinder.methods.tabular.table import InfosetTable, index_of
 from rejoinder.run.checkpoints import Checkpoint, digest
 from rejoinder.run.config import Learning
 
@@ -58,7 +58,7 @@ class Policy:
         return digest(self._config.fingerprint, self.games, self._state_rows)
 
     @functools.cached_property
-    def policy(self) -> Table:
+    def policy(self) -> InfosetTable:
         """As agents take it."""
         return index_of(self._method.policy_rows(self._task, self._state_rows), self._task.dense)
 

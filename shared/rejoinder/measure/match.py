@@ -99,7 +99,7 @@ def play_match(
     won = np.zeros((games, game.players))
     states, streams = np.zeros(1, game.dtype), np.zeros(2, STREAM)
     players = tuple(
-        (agent.kind, agent.own_book(), prepared(agent), np.zeros(len(agent.abstraction.actions)))
+        (agent.kind, agent.own_lookup(), prepared(agent), np.zeros(len(agent.abstraction.actions)))
         for agent in agents
     )
     chunk = _SEARCHED if any(player[2] for player in players) else _CHUNK
@@ -144,7 +144,7 @@ def _play_games(
     template: Any,
     states: Any,
     streams: Any,  # two: the cards, the agents' choices
-    players: Any,  # of each agent: (kind, book, search, weights)
+    players: Any,  # of each agent: (kind, lookup, search, weights)
     seed: Any,
     low: Any,
     high: Any,

@@ -19,12 +19,12 @@ from rejoinder.games.base import Abstraction
 from rejoinder.games.contract import kernel_identity
 from rejoinder.kernel.masks import mask_table
 from rejoinder.measure.agents import opponents, trained_agent
-from rejoinder.measure.exploit import policy_exploitability
+from rejoinder.measure.best_response import policy_exploitability
 from rejoinder.measure.match import MATCH_KERNELS, MatchResult, play_match, seated
 from rejoinder.methods.exact.tree import Tree, build_tree
 from rejoinder.methods.learned import largest_mean_regrets, max_expected_regret
 from rejoinder.methods.policies import AVERAGE
-from rejoinder.methods.tabular.table import Table, index_of
+from rejoinder.methods.tabular.table import InfosetTable, index_of
 from rejoinder.run.config import RunConfig
 
 STATISTICS_ROWS = 2**18  # infosets that statistics are taken of
@@ -85,7 +85,7 @@ def _median_policy(rows: Any, actions: tuple[str, ...]) -> dict[str, float]:
     return medians
 
 
-def play_matches(config: RunConfig, games: int, policy: Table) -> dict[str, dict[str, Any]]:
+def play_matches(config: RunConfig, games: int, policy: InfosetTable) -> dict[str, dict[str, Any]]:
     """Against each baseline (in all other seats), by the seed and the game index alone."""
     game = config.load_game()
     agent = trained_agent("trained", config.load_abstraction(), policy, argmax=False)

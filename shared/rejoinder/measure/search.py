@@ -56,7 +56,7 @@ _TIE = 1e-6  # what the policy's liking counts for: less than any sample
 
 
 @dataclass(frozen=True)
-class Thought:
+class SearchResult:
     """What a search found."""
 
     move: int
@@ -73,16 +73,16 @@ class Searcher(Agent):
     steady: bool = False  # whether forced moves take them, too
     where: int = ANYWHERE  # it thinks where all its moves are in this mask, else goes by the policy
 
-    def think(self, states: States, rng: Any) -> Thought:
+    def think(self, states: States, rng: Any) -> SearchResult:
         """Try the moves out, with randomness from `rng`."""
         search = self.prepare()
         weights = np.zeros(len(self.abstraction.actions))
-        move = int(_think(states, self.kind, self.own_book(), search, weights, rng))
+        move = int(_think(states, self.kind, self.own_lookup(), search, weights, rng))
         tried = np.flatnonzero(search.tried)
         values = {int(m): float(search.won[m] / search.tried[m]) for m in tried}
-        return Thought(move, values, int(search.tried.sum()))
+        return SearchResult(move, values, int(search.tried.sum()))
 
-    def advise(self, states: States) -> Thought:
+    def advise(self, states: States) -> SearchResult:
         """The same with randomness that is a function of what the player to move sees."""
         key = int(queries.infoset_key(states, self.game.concrete.argument()))
         return self.think(states, stream(key, 0, CHOICES))
@@ -123,7 +123,7 @@ def searching(
     if samples == 0:
         return agent
     return Searcher(
-        *(agent.name, agent.kind, agent.abstraction, agent.book, agent.fallback_abstraction),
+        *(agent.name, agent.kind, agent.abstraction, agent.lookup, agent.fallback_abstraction),
         *(game, samples, steady, where),
     )
 
@@ -169,24 +169,26 @@ def count_moves(
     """
     counts = np.zeros((len(positions), len(game.moves)), np.int64)
     search, weights = prepared(agent), np.zeros(len(agent.abstraction.actions))
-    rng, concrete, book = np.zeros(1, STREAM), game.concrete.argument(), agent.own_book()
+    rng, concrete, lookup = np.zeros(1, STREAM), game.concrete.argument(), agent.own_lookup()
     for n in range(times):
-        _count(positions, agent.kind, book, search, weights, rng, concrete, seed, n, counts)
+        _count(positions, agent.kind, lookup, search, weights, rng, concrete, seed, n, counts)
         if progress:
             progress(n + 1)
     return counts
 
 
 @rule
-def choose_or_search(state: Any, kind: Any, book: Any, search: Any, weights: Any, rng: Any) -> Any:
+def choose_or_search(
+    state: Any, kind: Any, lookup: Any, search: Any, weights: Any, rng: Any
+) -> Any:
     """The concrete move of any agent; the branch is decided when this is compiled."""
     if search is None:
-        return choose(state, kind, book, weights, rng)
-    return think(state, kind, book, search, weights, rng)
+        return choose(state, kind, lookup, weights, rng)
+    return think(state, kind, lookup, search, weights, rng)
 
 
 @rule
-def think(state: Any, kind: Any, book: Any, search: Any, weights: Any, rng: Any) -> Any:
+def think(state: Any, kind: Any, lookup: Any, search: Any, weights: Any, rng: Any) -> Any:
     """The move that did best in the samples, or the policy's where it is not to think.
 
     One number is taken from `rng`, however long it thinks, and the policy's own where it does not.
@@ -194,7 +196,7 @@ def think(state: Any, kind: Any, book: Any, search: Any, weights: Any, rng: Any)
     left = search.left
     legal_moves(state, search.concrete, left)
     if not _all_among(left, search.where):
-        return np.int64(choose(state, kind, book, weights, rng))
+        return np.int64(choose(state, kind, lookup, weights, rng))
     seed = next_u64(rng)
     won, tried = search.won, search.tried
     for move in range(len(won)):
@@ -207,12 +209,12 @@ def think(state: Any, kind: Any, book: Any, search: Any, weights: Any, rng: Any)
         if not search.steady:
             return _only(left)
         rounds = 1
-    _like(state, kind, book, search.liking, weights)
+    _like(state, kind, lookup, search.liking, weights)
     sample = 0
     for _ in range(rounds):
         moves = _how_many(left)
         for _ in range(max(1, search.samples // (rounds * moves))):
-            _sample(state, kind, book, search, weights, seed, sample)
+            _sample(state, kind, lookup, search, weights, seed, sample)
             sample += 1
         for _ in range(moves // 2):
             left[_worst(left, won, search.liking)] = False
@@ -245,19 +247,19 @@ def _only(moves: Any) -> Any:
 
 
 @rule
-def _like(state: Any, kind: Any, book: Any, liking: Any, weights: Any) -> None:
+def _like(state: Any, kind: Any, lookup: Any, liking: Any, weights: Any) -> None:
     """The policy's weight of each concrete move; moves that it never makes have none."""
     for move in range(len(liking)):
         liking[move] = 0.0
-    fill(state, kind, book, weights)
+    fill(state, kind, lookup, weights)
     for a in range(len(weights)):
         if weights[a] > 0.0:
-            liking[resolve(state, book.abstraction, a)] += weights[a]
+            liking[resolve(state, lookup.abstraction, a)] += weights[a]
 
 
 @rule
 def _sample(
-    state: Any, kind: Any, book: Any, search: Any, weights: Any, seed: Any, index: Any
+    state: Any, kind: Any, lookup: Any, search: Any, weights: Any, seed: Any, index: Any
 ) -> None:
     """Deal what is hidden once, and play every one of the moves that are left out from there."""
     player = current_player(state)
@@ -274,34 +276,34 @@ def _sample(
         copy_record(search.streams[2], chance)
         copy_record(search.streams[3], choices)
         apply(trial, move)
-        _play_out(trial, kind, book, weights, search.streams[2], search.streams[3])
+        _play_out(trial, kind, lookup, weights, search.streams[2], search.streams[3])
         search.won[move] += utility(trial, player)
         search.tried[move] += 1
 
 
 @rule
-def _play_out(state: Any, kind: Any, book: Any, weights: Any, chance: Any, choices: Any) -> None:
+def _play_out(state: Any, kind: Any, lookup: Any, weights: Any, chance: Any, choices: Any) -> None:
     resolve_chance(state, chance)
     while current_player(state) != OVER:
-        apply(state, _policy_move(state, kind, book, weights, choices))
+        apply(state, _policy_move(state, kind, lookup, weights, choices))
         resolve_chance(state, chance)
 
 
 @rule
-def _policy_move(state: Any, kind: Any, book: Any, weights: Any, choices: Any) -> Any:
+def _policy_move(state: Any, kind: Any, lookup: Any, weights: Any, choices: Any) -> Any:
     """As `choose`, but quicker where there is nothing to choose or a policy to sample."""
-    pending = pending_move(state, book.abstraction)
+    pending = pending_move(state, lookup.abstraction)
     if pending != DECIDE:
         return np.int64(pending)
-    legal = legal_actions(state, book.abstraction)
+    legal = legal_actions(state, lookup.abstraction)
     if not several(legal):
         action = first(legal)
     elif kind == SAMPLE:
-        action = sample_rows(state, book, AVERAGE, legal, choices)
+        action = sample_rows(state, lookup, AVERAGE, legal, choices)
     else:
-        return np.int64(choose(state, kind, book, weights, choices))
-    move = np.int64(resolve(state, book.abstraction, action))
-    begin_option(state, book.abstraction, action)
+        return np.int64(choose(state, kind, lookup, weights, choices))
+    move = np.int64(resolve(state, lookup.abstraction, action))
+    begin_option(state, lookup.abstraction, action)
     return move
 
 
@@ -319,15 +321,15 @@ def _worst(moves: Any, won: Any, liking: Any) -> Any:
 
 
 @kernel
-def _think(states: Any, kind: Any, book: Any, search: Any, weights: Any, rng: Any) -> Any:
-    return think(states[0], kind, book, search, weights, rng[0])
+def _think(states: Any, kind: Any, lookup: Any, search: Any, weights: Any, rng: Any) -> Any:
+    return think(states[0], kind, lookup, search, weights, rng[0])
 
 
 @kernel
 def _count(
     positions: Any,
     kind: Any,
-    book: Any,
+    lookup: Any,
     search: Any,
     weights: Any,
     rng: Any,
@@ -339,4 +341,4 @@ def _count(
     for i in range(len(positions)):
         sight = infoset_key(positions[i], concrete) ^ mix(np.uint64(seed))
         open_stream(rng[0], sight, np.uint64(time), np.uint64(CHOICES))
-        counts[i, choose_or_search(positions[i], kind, book, search, weights, rng[0])] += 1
+        counts[i, choose_or_search(positions[i], kind, lookup, search, weights, rng[0])] += 1

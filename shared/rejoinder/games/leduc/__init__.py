@@ -99,11 +99,6 @@ def legal_actions(state: Any, abstraction: Any) -> Any:
 
 
 @rule
-def resolve(state: Any, abstraction: Any, action: Any) -> Any:
-    return action
-
-
-@rule
 def apply(state: Any, move: Any) -> None:
     if state.card[0] == NO_CARD:
         state.card[0] = move
@@ -212,7 +207,6 @@ contract.implement(
     current_player=current_player,
     utility=utility,
     legal_actions=legal_actions,
-    resolve=resolve,
     apply=apply,
     infoset_key=infoset_key,
     observed=observed,

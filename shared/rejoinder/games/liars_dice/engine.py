@@ -96,11 +96,6 @@ def legal_actions(state: Any, abstraction: Any) -> Any:
 
 
 @rule
-def resolve(state: Any, abstraction: Any, action: Any) -> Any:
-    return action
-
-
-@rule
 def apply(state: Any, move: Any) -> None:
     if state.rolled < 2 * state.per_player:
         order = state.rolled // state.per_player
@@ -179,7 +174,6 @@ contract.implement(
     current_player=current_player,
     utility=utility,
     legal_actions=legal_actions,
-    resolve=resolve,
     apply=apply,
     infoset_key=infoset_key,
     observed=observed,

@@ -30,7 +30,7 @@ from rejoinder.methods.exact.tree import Form, Tree
 from rejoinder.methods.policies import policy_dtype
 from rejoinder.methods.rows import without_gaps
 from rejoinder.methods.tabular.policy import read_policies
-from rejoinder.methods.tabular.table import Table, table_of
+from rejoinder.methods.tabular.table import InfosetTable, table_of
 
 VARIANTS = {
     "cfr": (math.inf, math.inf, 0.0),
@@ -115,7 +115,7 @@ class FullSolver:
             by_slot[layout.slot] = mine[name][layout.row, layout.action]
         _match_all(self.tree.form.infosets, work, self.tree.game.players)
 
-    def policy(self) -> Table:
+    def policy(self) -> InfosetTable:
         """The strategies by policy key, as agents and other trees take them."""
         return table_of(policies(self.rows()))
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from rejoinder.methods.patch import Patch
 from rejoinder.methods.rows import new_rows, opaque, widened
-from rejoinder.methods.tabular.table import Table, indexed, new_table, table_of, with_room
+from rejoinder.methods.tabular.table import InfosetTable, indexed, new_table, table_of, with_room
 
 _FIRST_ROWS = 256  # room in a new table; it grows by itself
 _MANY = 16  # one row in so many is too many to be sorted
 
 # (table, deltas of the units from `first` on, entries of each, out: the row of each entry)
-Fold = Callable[[Table, Any, int, list[int], Any], None]
+Fold = Callable[[InfosetTable, Any, int, list[int], Any], None]
 
 
 class TableModel:
@@ -69,14 +69,14 @@ class TableSnapshot:
         self._rows = new_rows(dtype, max(self._used, _FIRST_ROWS))
         if rows is not None:
             opaque(self._rows)[: self._used] = opaque(rows)
-        self._table: Table | None = None
+        self._table: InfosetTable | None = None
 
     @property
     def rows(self) -> Any:
         return self._rows[: self._used]
 
     @property
-    def table(self) -> Table:
+    def table(self) -> InfosetTable:
         """As actors take it; `ValueError` if a key is there twice, or is no dense one."""
         if self._table is None:
             self._table = new_table(self._rows.dtype, 1, self._dense)

@@ -1,13 +1,13 @@
 """Policies as players go by them: rows of a table, looked up by infoset key.
 
-A `Book` is a policy and, where that knows nothing, another one to fall back on. The fallback is
-somebody's finished policy, so its average column is what counts, whoever asks.
+A `PolicyLookup` is a policy and, where that knows nothing, another one to fall back on. The
+fallback is a finished policy, so its average column is what counts, whoever asks.
 
 A row holds its probabilities (`policy`), or the sums that they are made of (`regret`, `average`);
 compiled code chooses by the fields of the row's type. So a player can go by the learner's rows as
 they are, mapped from a file, and no second table is made of them. The probabilities of both forms
-are the same bits. Rollouts in training have rows of probabilities and go by `sample_book` and
-`read_book`, which read no others: with `policy_of` they were up to 5 % slower.
+are the same bits. Rollouts in training have rows of probabilities and go by `sample_lookup` and
+`read_lookup`, which read no others: with `policy_of` they were up to 5 % slower.
 """
 # ruff: noqa: ARG001 (numba fixes the signatures of what it chooses from)
 
@@ -27,71 +27,71 @@ from rejoinder.kernel.masks import count, first, has, load, rest, some
 from rejoinder.kernel.rng import uniform
 from rejoinder.methods.policies import AVERAGE, LATEST, policy_dtype
 from rejoinder.methods.tabular.regret import match_regrets, scale_regrets
-from rejoinder.methods.tabular.table import EMPTY, Table, find
+from rejoinder.methods.tabular.table import EMPTY, InfosetTable, find
 
 _OPTIONS: Any = RULE_OPTIONS
 cgutils: Any = numba_cgutils
 types: Any = numba_types
 
 
-class Book(NamedTuple):
+class PolicyLookup(NamedTuple):
     """What a player goes by."""
 
-    policy: Any  # Table whose rows have probabilities, or regrets and averages
+    policy: Any  # InfosetTable whose rows have probabilities, or regrets and averages
     abstraction: Any
     fallback: Any  # the same actions
     fallback_abstraction: Any
 
 
 @hot
-def sample_book(state: Any, book: Any, column: Any, legal: Any, rng: Any) -> Any:
-    """An action by the book; uniformly where it does not know the infoset."""
-    row = find(book.policy, infoset_key(state, book.abstraction))
+def sample_lookup(state: Any, lookup: Any, column: Any, legal: Any, rng: Any) -> Any:
+    """An action by the lookup; uniformly where it does not know the infoset."""
+    row = find(lookup.policy, infoset_key(state, lookup.abstraction))
     if row != EMPTY:
-        return draw(book.policy.rows[row].policy[column], legal, uniform(rng))
-    row = find(book.fallback, infoset_key(state, book.fallback_abstraction))
+        return draw(lookup.policy.rows[row].policy[column], legal, uniform(rng))
+    row = find(lookup.fallback, infoset_key(state, lookup.fallback_abstraction))
     if row != EMPTY:
-        return draw(book.fallback.rows[row].policy[AVERAGE], legal, uniform(rng))
+        return draw(lookup.fallback.rows[row].policy[AVERAGE], legal, uniform(rng))
     return random_action(legal, rng)
 
 
 @rule
-def read_book(state: Any, book: Any, column: Any, legal: Any, strategy: Any) -> Any:
-    """Write the book's probability of every action; returns whether its own policy knew them."""
-    row = find(book.policy, infoset_key(state, book.abstraction))
-    fallback = find(book.fallback, infoset_key(state, book.fallback_abstraction))
+def read_lookup(state: Any, lookup: Any, column: Any, legal: Any, strategy: Any) -> Any:
+    """Write the lookup's probability of every action; returns whether its own policy knew them."""
+    row = find(lookup.policy, infoset_key(state, lookup.abstraction))
+    fallback = find(lookup.fallback, infoset_key(state, lookup.fallback_abstraction))
     for a in range(len(strategy)):
         if not has(legal, a):
             strategy[a] = 0.0
         elif row != EMPTY:
-            strategy[a] = book.policy.rows[row].policy[column, a]
+            strategy[a] = lookup.policy.rows[row].policy[column, a]
         elif fallback != EMPTY:
-            strategy[a] = book.fallback.rows[fallback].policy[AVERAGE, a]
+            strategy[a] = lookup.fallback.rows[fallback].policy[AVERAGE, a]
         else:
             strategy[a] = 1.0 / count(legal)
     return row != EMPTY
 
 
 @hot
-def sample_rows(state: Any, book: Any, column: Any, legal: Any, rng: Any) -> Any:
-    """`sample_book` with rows of either form."""
-    row = find(book.policy, infoset_key(state, book.abstraction))
+def sample_rows(state: Any, lookup: Any, column: Any, legal: Any, rng: Any) -> Any:
+    """`sample_lookup` with rows of either form."""
+    row = find(lookup.policy, infoset_key(state, lookup.abstraction))
     if row != EMPTY:
-        return draw(policy_of(book.policy.rows[row])[column], legal, uniform(rng))
-    row = find(book.fallback, infoset_key(state, book.fallback_abstraction))
+        return draw(policy_of(lookup.policy.rows[row])[column], legal, uniform(rng))
+    row = find(lookup.fallback, infoset_key(state, lookup.fallback_abstraction))
     if row != EMPTY:
-        return draw(policy_of(book.fallback.rows[row])[AVERAGE], legal, uniform(rng))
+        return draw(policy_of(lookup.fallback.rows[row])[AVERAGE], legal, uniform(rng))
     return random_action(legal, rng)
 
 
-def with_probabilities(book: Book) -> Book:
-    """The book as `sample_book` takes it: rows of sums are made into rows of probabilities."""
-    policy = _probabilities(book.policy)
-    fallback = policy if book.fallback is book.policy else _probabilities(book.fallback)
-    return book._replace(policy=policy, fallback=fallback)
+def with_probabilities(lookup: PolicyLookup) -> PolicyLookup:
+    """The lookup as `sample_lookup` takes it: rows of sums are made into rows of probabilities."""
+    policy = _probabilities(lookup.policy)
+    fallback = policy if lookup.fallback is lookup.policy else _probabilities(lookup.fallback)
+    return lookup._replace(policy=policy, fallback=fallback)
 
 
-def _probabilities(table: Table) -> Table:
+def _probabilities(table: InfosetTable) -> InfosetTable:
     if "policy" in table.rows.dtype.names:
         return table
     rows = np.zeros(len(table.rows), policy_dtype(table.rows.dtype["regret"].shape[0]))
@@ -110,15 +110,15 @@ def read_policies(rows: Any, made: Any) -> None:
 
 
 @rule
-def read_rows(state: Any, book: Any, column: Any, legal: Any, strategy: Any) -> Any:
-    """`read_book` with rows of either form."""
-    row = find(book.policy, infoset_key(state, book.abstraction))
+def read_rows(state: Any, lookup: Any, column: Any, legal: Any, strategy: Any) -> Any:
+    """`read_lookup` with rows of either form."""
+    row = find(lookup.policy, infoset_key(state, lookup.abstraction))
     if row != EMPTY:
-        _copy(policy_of(book.policy.rows[row])[column], legal, strategy)
+        _copy(policy_of(lookup.policy.rows[row])[column], legal, strategy)
         return True
-    fallback = find(book.fallback, infoset_key(state, book.fallback_abstraction))
+    fallback = find(lookup.fallback, infoset_key(state, lookup.fallback_abstraction))
     if fallback != EMPTY:
-        _copy(policy_of(book.fallback.rows[fallback])[AVERAGE], legal, strategy)
+        _copy(policy_of(lookup.fallback.rows[fallback])[AVERAGE], legal, strategy)
         return False
     for a in range(len(strategy)):
         strategy[a] = 1.0 / count(legal) if has(legal, a) else 0.0

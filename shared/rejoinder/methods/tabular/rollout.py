@@ -51,7 +51,7 @@ from rejoinder.kernel.masks import (
 )
 from rejoinder.kernel.rng import CHOICES, DEALS, TRAINING, next_u64, open_stream, uniform
 from rejoinder.methods.policies import AVERAGE, LATEST, policy_dtype
-from rejoinder.methods.tabular.policy import Book, read_book, sample_book
+from rejoinder.methods.tabular.policy import PolicyLookup, read_lookup, sample_lookup
 from rejoinder.methods.tabular.regret import match_clamped
 from rejoinder.methods.tabular.table import find_or_add
 
@@ -124,16 +124,16 @@ def play_game(
     open_stream(streams[0], np.uint64(seed), np.uint64(index), np.uint64(TRAINING))
     copy_record(states[0], template[0])
     start(states[0], index % starts)
-    book = Book(policy, abstraction, policy, abstraction)
+    lookup = PolicyLookup(policy, abstraction, policy, abstraction)
     reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
     how = (rollouts, epsilon, common_random_numbers)
-    return _learn(states, book, book, EVERYONE, streams, how, reach, strategy, entries)
+    return _learn(states, lookup, lookup, EVERYONE, streams, how, reach, strategy, entries)
 
 
 @kernel
 def play_against(
     template: Any,
-    book: Any,
+    lookup: Any,
     opponent: Any,  # plays its average policy and does not learn
     states: Any,
     streams: Any,
@@ -153,14 +153,14 @@ def play_against(
     seat = (index // starts) % players
     reach, strategy = np.ones(players), np.empty(len(entries[0].regret))
     how = (rollouts, epsilon, common_random_numbers)
-    return _learn(states, book, opponent, seat, streams, how, reach, strategy, entries)
+    return _learn(states, lookup, opponent, seat, streams, how, reach, strategy, entries)
 
 
 @rule
 def _learn(
     states: Any,  # states[0] is a game that has been set up
-    book: Any,  # of the learner
-    opponent: Any,  # book of the others in rollouts, and of those who do not learn
+    lookup: Any,  # of the learner
+    opponent: Any,  # lookup of the others in rollouts, and of those who do not learn
     seat: Any,  # of the learner, or EVERYONE
     streams: Any,
     how: Any,  # (rollouts, epsilon, common random numbers)
@@ -180,20 +180,20 @@ def _learn(
             _act(state, opponent, AVERAGE, rng)
             _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
             continue
-        pending = pending_move(state, book.abstraction)
+        pending = pending_move(state, lookup.abstraction)
         if pending != DECIDE:
             apply(state, pending)
             _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
             continue
-        legal = legal_actions(state, book.abstraction)
+        legal = legal_actions(state, lookup.abstraction)
         entry = entries[n]
         n += 1
-        entry.key = infoset_key(state, book.abstraction)
+        entry.key = infoset_key(state, lookup.abstraction)
         store(entry, "legal", legal)
         entry.reach = reach[player]
         for a in range(len(entry.regret)):
             entry.regret[a] = 0.0
-        read_book(state, book, LATEST, legal, strategy)
+        read_lookup(state, lookup, LATEST, legal, strategy)
         if several(legal):  # a forced move has no regret
             expected = 0.0
             shared = next_u64(rng) if common_random_numbers else np.uint64(0)
@@ -202,16 +202,16 @@ def _learn(
                 a = first(left)
                 left = rest(left)
                 value = 0.0
-                move = resolve(state, book.abstraction, a)
+                move = resolve(state, lookup.abstraction, a)
                 for k in range(rollouts):
                     if common_random_numbers:
                         open_stream(chance, shared, np.uint64(k), np.uint64(DEALS))
                         open_stream(choices, shared, np.uint64(k), np.uint64(CHOICES))
                     copy_record(trial, state)
-                    begin_option(trial, book.abstraction, a)
+                    begin_option(trial, lookup.abstraction, a)
                     apply(trial, move)
                     resolve_chance(trial, chance)
-                    _play_out(trial, book, opponent, player, chance, choices)
+                    _play_out(trial, lookup, opponent, player, chance, choices)
                     value += utility(trial, player)
                 value /= rollouts
                 entry.regret[a] = value
@@ -224,10 +224,10 @@ def _learn(
         if epsilon > 0.0 and uniform(rng) < epsilon:
             chosen = random_action(legal, rng)
         else:
-            chosen = sample_book(state, book, LATEST, legal, rng)
+            chosen = sample_lookup(state, lookup, LATEST, legal, rng)
         probability = epsilon / count(legal) + (1.0 - epsilon) * strategy[chosen]
         _scale(reach, probability, player)
-        play_action(state, book.abstraction, chosen)
+        play_action(state, lookup.abstraction, chosen)
         _scale(reach, resolve_chance(state, rng), NOT_A_PLAYER)
     return n
 
@@ -241,12 +241,14 @@ def _scale(reach: Any, probability: Any, actor: Any) -> None:
 
 
 @rule
-def _play_out(state: Any, book: Any, opponent: Any, player: Any, chance: Any, choices: Any) -> None:
+def _play_out(
+    state: Any, lookup: Any, opponent: Any, player: Any, chance: Any, choices: Any
+) -> None:
     """Play to the end: `player` by their latest policy, others by the opponent's average one."""
     mover = current_player(state)
     while mover != OVER:
         if mover == player:
-            _act(state, book, LATEST, choices)
+            _act(state, lookup, LATEST, choices)
         else:
             _act(state, opponent, AVERAGE, choices)
         resolve_chance(state, chance)
@@ -254,16 +256,16 @@ def _play_out(state: Any, book: Any, opponent: Any, player: Any, chance: Any, ch
 
 
 @hot
-def _act(state: Any, book: Any, column: Any, rng: Any) -> None:
-    move = pending_move(state, book.abstraction)
+def _act(state: Any, lookup: Any, column: Any, rng: Any) -> None:
+    move = pending_move(state, lookup.abstraction)
     if move == DECIDE:
-        legal = legal_actions(state, book.abstraction)
+        legal = legal_actions(state, lookup.abstraction)
         if several(legal):
-            action = sample_book(state, book, column, legal, rng)
+            action = sample_lookup(state, lookup, column, legal, rng)
         else:
             action = first(legal)
-        move = resolve(state, book.abstraction, action)
-        begin_option(state, book.abstraction, action)
+        move = resolve(state, lookup.abstraction, action)
+        begin_option(state, lookup.abstraction, action)
     apply(state, move)
 
 

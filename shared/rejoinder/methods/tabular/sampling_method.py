@@ -1,4 +1,7 @@
-"""The methods `external`, `outcome` and `chance`: sampled CFR in blocks (see `walks`)."""
+"""The methods `external`, `outcome` and `chance`: sampled CFR in blocks.
+
+The modules of their names have the algorithms, `walks` what these have in common.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,13 @@ from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
 from rejoinder.methods.learned import learned_rows
 from rejoinder.methods.policies import check_keys, policy_dtype
 from rejoinder.methods.rows import opaque
-from rejoinder.methods.tabular import walks
+from rejoinder.methods.tabular.chance import play_chance
+from rejoinder.methods.tabular.external import play_external
 from rejoinder.methods.tabular.model import TableModel, TableSnapshot
+from rejoinder.methods.tabular.outcome import play_outcome
 from rejoinder.methods.tabular.policy import read_policies
 from rejoinder.methods.tabular.table import EMPTY, new_table
+from rejoinder.methods.tabular.walks import Block, Scratch, frame_dtype, round_sums, sums_dtype
 from rejoinder.methods.tabular.weighting import (
     DISCOUNTED,
     FLOAT,
@@ -82,20 +88,20 @@ class BlockActor:
         self._play_block = play_block
         depth = task.game.max_decisions(task.rules) + 3
         self._template = task.game.template(task.rules)
-        self._scratch = walks.Scratch(
+        self._scratch = Scratch(
             np.zeros(depth, task.game.dtype),
             np.zeros(depth, STREAM),
-            np.zeros(depth, walks.frame_dtype(task.actions, task.game.players)),
+            np.zeros(depth, frame_dtype(task.actions, task.game.players)),
         )
         self._seed = task.seed
-        self._block = walks.Block(
+        self._block = Block(
             task.settings.iterations,
             task.game.players,
             task.game.starts,
             task.abstraction.argument(),
             getattr(task.settings, "exploration", 0.0),
         )
-        self._delta = new_table(walks.sums_dtype(task.actions), _FIRST_ENTRIES)
+        self._delta = new_table(sums_dtype(task.actions), _FIRST_ENTRIES)
         self._entry_dtype = entry_dtype(task.actions)
 
     def play(self, unit: int, snapshot: TableSnapshot) -> Delta:
@@ -120,7 +126,7 @@ class BlockActor:
             else:
                 sums = self._delta.rows[: self._delta.size[0]]
                 made: Delta = np.zeros(len(sums), self._entry_dtype)
-                walks.round_sums(sums, made)
+                round_sums(sums, made)
                 return made
 
     def _empty_delta(self) -> None:
@@ -249,6 +255,6 @@ def _method(name: str, settings: type[SamplingSettings], play_block: Kernel, sol
     )
 
 
-EXTERNAL = _method("external", ExternalSettings, walks.play_external, "es-mccfr")
-OUTCOME = _method("outcome", OutcomeSettings, walks.play_outcome, "os-mccfr")
-CHANCE = _method("chance", ChanceSettings, walks.play_chance, "cs-mccfr")
+EXTERNAL = _method("external", ExternalSettings, play_external, "es-mccfr")
+OUTCOME = _method("outcome", OutcomeSettings, play_outcome, "os-mccfr")
+CHANCE = _method("chance", ChanceSettings, play_chance, "cs-mccfr")

@@ -25,7 +25,7 @@ SLOT = np.dtype("<i4")
 EMPTY = -1  # in a slot: no row is here
 
 
-class Table(NamedTuple):
+class InfosetTable(NamedTuple):
     """An infoset table as compiled code takes it."""
 
     slots: Any  # SLOT[capacity]
@@ -34,15 +34,15 @@ class Table(NamedTuple):
     spread: Any  # uint64, odd: multiplies keys; 1 where they are dense
 
 
-def new_table(row_dtype: np.dtype[Any], rows: int, dense: int | None = None) -> Table:
+def new_table(row_dtype: np.dtype[Any], rows: int, dense: int | None = None) -> InfosetTable:
     """An empty table with room for `rows` rows; `dense`: all keys are below that."""
     room = room_for(rows)
     spread = np.uint64(secrets.randbits(64) | 3 if dense is None else 1)
     slots = _empty_slots(2 * room if dense is None else room_for(dense + 1))
-    return Table(slots, new_rows(row_dtype, room), np.zeros(1, np.int64), spread)
+    return InfosetTable(slots, new_rows(row_dtype, room), np.zeros(1, np.int64), spread)
 
 
-def with_room(table: Table, rows: int) -> Table:
+def with_room(table: InfosetTable, rows: int) -> InfosetTable:
     """The table, or one with more room if so many new rows might not fit.
 
     Nothing must be added to the old one then.
@@ -51,7 +51,7 @@ def with_room(table: Table, rows: int) -> Table:
     return table if needed <= len(table.rows) else _with_room_for(table, needed)
 
 
-def table_of(rows: Any, dense: int | None = None) -> Table:
+def table_of(rows: Any, dense: int | None = None) -> InfosetTable:
     """A table that holds a copy of the given rows."""
     table = new_table(rows.dtype, max(len(rows), 1), dense)
     opaque(table.rows)[: len(rows)] = opaque(rows)
@@ -60,12 +60,12 @@ def table_of(rows: Any, dense: int | None = None) -> Table:
     return table
 
 
-def index_of(rows: Any, dense: int | None = None) -> Table:
+def index_of(rows: Any, dense: int | None = None) -> InfosetTable:
     """A table over the given rows themselves; nothing can be added to it."""
     return indexed(new_table(rows.dtype, 1, dense), rows, len(rows))
 
 
-def indexed(table: Table, rows: Any, used: int) -> Table:
+def indexed(table: InfosetTable, rows: Any, used: int) -> InfosetTable:
     """A table over rows that begin with those of `table`.
 
     ValueError if a key is there twice, or if there are more rows than there are dense keys.
@@ -73,7 +73,7 @@ def indexed(table: Table, rows: Any, used: int) -> Table:
     first, slots, size = int(table.size[0]), table.slots, table.size
     if table.spread != 1 and 2 * used > len(slots):
         first, slots, size = 0, _empty_slots(2 * room_for(used)), np.zeros(1, np.int64)
-    made = Table(slots, rows, size, table.spread)
+    made = InfosetTable(slots, rows, size, table.spread)
     _check_room(slots, used)
     if not enter(made, first, used):
         raise ValueError("a key is there twice")
@@ -90,12 +90,12 @@ def _empty_slots(capacity: int) -> Any:
     return np.full(capacity, EMPTY, SLOT)
 
 
-def _with_room_for(table: Table, rows: int) -> Table:
+def _with_room_for(table: InfosetTable, rows: int) -> InfosetTable:
     room, n = room_for(rows), int(table.size[0])
     wider = widened(table.rows, n, room)
     if table.spread == 1:
         return table._replace(rows=wider)
-    bigger = Table(_empty_slots(2 * room), wider, np.zeros(1, np.int64), table.spread)
+    bigger = InfosetTable(_empty_slots(2 * room), wider, np.zeros(1, np.int64), table.spread)
     enter(bigger, 0, n)
     return bigger
 

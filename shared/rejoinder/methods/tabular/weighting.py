@@ -36,8 +36,8 @@ from rejoinder.methods.tabular.table import find_or_add
 
 UNIFORM, LINEAR, DISCOUNTED, FLOOR = range(4)
 WEIGHTINGS = {"uniform": UNIFORM, "linear": LINEAR, "discounted": DISCOUNTED, "floor": FLOOR}
-# Of one entry: a unit has 10⁶ iterations at most, each weighs 10⁶ at most (`walks.MIN_SAMPLED`) and
-# meets an infoset a thousand times, for stakes of a thousand. 2³¹ units of it are finite, too.
+# Of one entry: a unit has 10⁶ iterations at most, each weighs 10⁶ at most (`outcome.MIN_SAMPLED`)
+# and meets an infoset a thousand times, for stakes of a thousand. 2³¹ units of it are finite, too.
 MAX_SUM = 1e18
 MAX_COUNT = 2**32 - 1  # visits beyond that are not counted
 

@@ -118,8 +118,8 @@ def watch(
         found = _watch_games(
             game.template(rules),
             *scratch,
-            (agent.kind, agent.own_book()),
-            (opponent.kind, opponent.own_book()),
+            (agent.kind, agent.own_lookup()),
+            (opponent.kind, opponent.own_lookup()),
             np.uint64(seed % 2**64),
             low,
             high,
@@ -157,8 +157,8 @@ def play_refusals(
         _play_deals(
             game.template(rules),
             *scratch,
-            (agent.kind, agent.own_book()),
-            (opponent.kind, opponent.own_book()),
+            (agent.kind, agent.own_lookup()),
+            (opponent.kind, opponent.own_lookup()),
             np.uint64(seed % 2**64),
             low,
             high,
@@ -195,7 +195,7 @@ def _watch_games(
     streams: Any,  # the cards, the agents' choices
     weights: Any,
     other_weights: Any,
-    agent: Any,  # (kind, book)
+    agent: Any,  # (kind, lookup)
     opponent: Any,
     seed: Any,
     low: Any,

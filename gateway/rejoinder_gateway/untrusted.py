@@ -19,20 +19,20 @@ _WORKER_FIELDS = ("games", "leases", "evaluations", "busy_seconds", "up_seconds"
 _COUNTS = ("updates",)  # of an evaluation: by quantile
 
 
-def _tellable(value: dict[str, Any]) -> dict[str, Any]:
+def _checked_text(value: dict[str, Any]) -> dict[str, Any]:
     """JSON may hold halves of characters, which nothing can be told in."""
     to_json(value)
     return value
 
 
-Tellable = Annotated[dict[str, Any], AfterValidator(_tellable)]
+JsonText = Annotated[dict[str, Any], AfterValidator(_checked_text)]
 
 
 class _Written(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
 
-class Said(_Written):
+class TrainerStatus(_Written):
     """What the trainer says of itself: `RunDir.standing`."""
 
     state: str
@@ -45,7 +45,7 @@ class Said(_Written):
     seconds_left: float | None = None
     mer: float | None = None
     exploitability: float | None = None
-    matches: Tellable = {}
+    matches: JsonText = {}
     infosets: Count | None = None
     workers: dict[str, Any] = {}
 
@@ -85,7 +85,7 @@ def record(written: dict[str, Any]) -> dict[str, Any]:
         for name in _COUNTS
         if isinstance(written.get(name), dict)
     }
-    return _tellable(written | counts)
+    return _checked_text(written | counts)
 
 
 def _figures(about: Any) -> dict[str, Figure]:

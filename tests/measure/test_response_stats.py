@@ -18,7 +18,7 @@ from rejoinder.kernel import rng
 from rejoinder.measure.agents import Agent, baseline_agent, random_agent
 from rejoinder.measure.analytics import PhaseFigures, phase_figures, refusal_value
 from rejoinder.measure.match import play_match
-from rejoinder.measure.phases import (
+from rejoinder.measure.response_stats import (
     AS_DEALT,
     BLANK,
     HELD,

@@ -42,7 +42,7 @@ from rejoinder.methods.tabular.rollout import (
     policy_rows,
     row_dtype,
 )
-from rejoinder.methods.tabular.table import Table, new_table, table_of, with_room
+from rejoinder.methods.tabular.table import InfosetTable, new_table, table_of, with_room
 
 _THOUGHT = 3.0  # games by policies in the time of an attacker's game, for each of its samples
 _BATCH = 20  # games between two policies of the responder
@@ -136,14 +136,14 @@ def best_response_bound(
     entries = np.zeros(game.max_decisions(rules), entry_dtype(actions))
     touched = np.zeros(len(entries), np.int64)
     nobody = words_of(0, words_for(actions))
-    responder, opponent = begin_as, with_probabilities(agent.own_book())
-    begin_as = replace(begin_as, book=with_probabilities(begin_as.book))
+    responder, opponent = begin_as, with_probabilities(agent.own_lookup())
+    begin_as = replace(begin_as, lookup=with_probabilities(begin_as.lookup))
     for g in range(training_games):
         if g % _BATCH == 0:
             responder = _responder(table, abstraction, begin_as)
         decisions = play_against(
             template,
-            responder.book,
+            responder.lookup,
             opponent,
             states,
             streams,
@@ -179,7 +179,7 @@ def best_response_bound(
     responder = max(cautious, key=wins)
     match = measure(responder, match_games, seed + 1)
     return ResponseBound(
-        match, int(responder.book.policy.size[0]), abstraction.name, training_games
+        match, int(responder.lookup.policy.size[0]), abstraction.name, training_games
     )
 
 
@@ -199,7 +199,7 @@ def _choice_games(match_games: int) -> int:
 
 
 def _responder(
-    table: Table, abstraction: Abstraction, begin_as: Agent, enough: int = _ENOUGH_UPDATES[0]
+    table: InfosetTable, abstraction: Abstraction, begin_as: Agent, enough: int = _ENOUGH_UPDATES[0]
 ) -> Agent:
     """Deviates from whom it began as where it has seen enough to know better."""
     known = table.rows[: table.size[0]]

@@ -13,12 +13,12 @@ from rejoinder_gateway.schemas import (
     Replay,
     Step,
 )
-from rejoinder_gateway.tables import Table
+from rejoinder_gateway.tables import GameTable
 
 _SHOWN = 50  # events in a game's state
 
 
-def game_state(table: Table) -> GameState:
+def game_state(table: GameTable) -> GameState:
     session, row = table.session, table.row
     to_move = None if table.over else session.to_move
     your_turn = to_move == row.seat
@@ -55,7 +55,7 @@ def game_state(table: Table) -> GameState:
     )
 
 
-def replay(table: Table) -> Replay:
+def replay(table: GameTable) -> Replay:
     """A finished game step by step, with everything that was hidden."""
     decisions = {number: d for number, d in enumerate(table.decisions) if d is not None}
     session = table.begin()

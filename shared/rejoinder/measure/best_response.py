@@ -27,7 +27,7 @@ from rejoinder.methods.exact.full import terminal_values
 from rejoinder.methods.exact.tree import Tree, build_tree
 from rejoinder.methods.policies import AVERAGE
 from rejoinder.methods.tabular.policy import policy_of
-from rejoinder.methods.tabular.table import EMPTY, Table, find
+from rejoinder.methods.tabular.table import EMPTY, InfosetTable, find
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Exploitability:
 
 
 def both_exploitabilities(
-    game: Game, rules: Rules, abstraction: Abstraction, policies: Iterable[Table]
+    game: Game, rules: Rules, abstraction: Abstraction, policies: Iterable[InfosetTable]
 ) -> list[tuple[Exploitability, Exploitability]]:
     """Of policies in one abstraction: in the real game, and in the game as it is shown to them."""
     real = build_tree(game, rules, policy=abstraction)
@@ -70,7 +70,7 @@ def exploitability(tree: Tree, strategy: Any) -> Exploitability:
     return _evaluate(tree, sequence_strategy, None)
 
 
-def policy_exploitability(tree: Tree, policy: Table, where: Any = None) -> Exploitability:
+def policy_exploitability(tree: Tree, policy: InfosetTable, where: Any = None) -> Exploitability:
     """Of a trained policy, looked up by the tree's policy keys; unknown infosets play uniformly.
 
     `where` restricts the best responses: bool by infoset, whether they may deviate there.

@@ -11,7 +11,7 @@ from trees import solved, tree_of
 
 from rejoinder.games import GAMES
 from rejoinder.measure.agents import Agent, trained_agent
-from rejoinder.measure.exploit import (
+from rejoinder.measure.best_response import (
     both_exploitabilities,
     counted_exploitability,
     exploitability,

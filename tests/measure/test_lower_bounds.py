@@ -10,24 +10,24 @@ from kuhn_players import KUHN, Bets, always, equilibrium, player, table
 from rejoinder.games import GAMES
 from rejoinder.games.base import Rules
 from rejoinder.games.responses import response_actions
-from rejoinder.measure import respond
+from rejoinder.measure import lower_bounds
 from rejoinder.measure.agents import trained_agent
-from rejoinder.measure.exploit import policy_exploitability, response_infosets
-from rejoinder.measure.match import MatchResult, play_match
-from rejoinder.measure.respond import (
+from rejoinder.measure.best_response import policy_exploitability, response_infosets
+from rejoinder.measure.lower_bounds import (
     ResponseBound,
     best_response_bound,
     steps,
     thinking_bound,
 )
+from rejoinder.measure.match import MatchResult, play_match
 from rejoinder.measure.search import ANYWHERE, searching
 from rejoinder.methods.exact.tree import build_tree
 from rejoinder.methods.policies import policy_dtype
-from rejoinder.methods.tabular.table import Table, new_table
+from rejoinder.methods.tabular.table import InfosetTable, new_table
 
 DEAL = GAMES["deal"]
 MICRO = DEAL.configurations["micro"]
-NOTHING: Table = new_table(policy_dtype(11), 1)
+NOTHING: InfosetTable = new_table(policy_dtype(11), 1)
 
 
 def bound_on_uniform(abstraction: str | None = None, seed: int = 1) -> ResponseBound:
@@ -196,7 +196,7 @@ def test_the_games_to_choose_by_are_in_proportion_and_others_than_those_that_mea
         seeds.append(seed)
         return play_match(*who, games=games, seed=seed, **how)
 
-    monkeypatch.setattr(respond, "play_match", note)
+    monkeypatch.setattr(lower_bounds, "play_match", note)
     bound_on_kuhn(always("b"), match_games, training_games=1, seed=5)
     assert played == [choice_games] * 4 + [match_games]
     # All are compared on the same deals, and none is measured on those that it was chosen by, or
