@@ -205,10 +205,10 @@ def _discount(t: Any, exponent: Any) -> Any:
 @rule
 def _power(t: Any, exponent: Any) -> Any:
     """By products and a square root, for halves: those are the same bits on every machine."""
-    power = 1.0
-    for _ in range(int(exponent)):
+    whole, power = int(exponent), 1.0
+    for _ in range(whole):
         power *= np.float64(t)
-    return power * np.sqrt(np.float64(t)) if exponent % 1.0 else power
+    return power * np.sqrt(np.float64(t)) if exponent > whole else power
 
 
 @rule

@@ -5,10 +5,13 @@ infosets were first met; that order is what digests and checkpoints see. `slots`
 open-addressing index over it (row numbers, linear probing, power-of-two capacity, at most half
 full) and can be rebuilt from the rows at any time, so its size never shows in any result.
 
-Dense keys. A game whose keys are all below some n has the identity for a hash (`spread` 1) and a
-slot for each of them: the same code then neither collides nor probes, and the index never grows.
-Other keys are hashed with a random factor of the table's own, so that nobody can send keys that
-are known to collide.
+Hashing is by multiplication: the highest bits of key · spread are the slot. The factor is the
+golden ratio, which spreads keys that are close to each other evenly, with random lower bits of the
+table's own, so that nobody can send keys that are known to collide (Dietzfelbinger et al., 1997).
+
+Dense keys. A game whose keys are all below some n has the identity for a hash (`spread` 1, nothing
+shifted out) and a slot for each of them: the same code then neither collides nor probes, and the
+index never grows.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from rejoinder.methods.rows import new_rows, opaque, room_for, widened
 SLOT = np.dtype("<i4")
 EMPTY = -1  # in a slot: no row is here
 
+_GOLDEN = 0x9E37 << 48  # the highest bits of 2⁶⁴ / φ
+
 
 class InfosetTable(NamedTuple):
     """An infoset table as compiled code takes it."""
@@ -32,14 +37,18 @@ class InfosetTable(NamedTuple):
     rows: Any  # structured with a `key`; all there is room for
     size: Any  # int64[1]: rows in use
     spread: Any  # uint64, odd: multiplies keys; 1 where they are dense
+    shift: Any  # uint64: lowest bits of the product that are no part of the slot
 
 
 def new_table(row_dtype: np.dtype[Any], rows: int, dense: int | None = None) -> InfosetTable:
     """An empty table with room for `rows` rows; `dense`: all keys are below that."""
     room = room_for(rows)
-    spread = np.uint64(secrets.randbits(64) | 3 if dense is None else 1)
-    slots = _empty_slots(2 * room if dense is None else room_for(dense + 1))
-    return InfosetTable(slots, new_rows(row_dtype, room), np.zeros(1, np.int64), spread)
+    rows_made, size = new_rows(row_dtype, room), np.zeros(1, np.int64)
+    if dense is not None:
+        slots = _empty_slots(room_for(dense + 1))
+        return InfosetTable(slots, rows_made, size, np.uint64(1), np.uint64(0))
+    spread = np.uint64(_GOLDEN | secrets.randbits(48) | 1)
+    return _indexing(InfosetTable(None, rows_made, size, spread, None), 2 * room)
 
 
 def with_room(table: InfosetTable, rows: int) -> InfosetTable:
@@ -70,11 +79,10 @@ def indexed(table: InfosetTable, rows: Any, used: int) -> InfosetTable:
 
     ValueError if a key is there twice, or if there are more rows than there are dense keys.
     """
-    first, slots, size = int(table.size[0]), table.slots, table.size
-    if table.spread != 1 and 2 * used > len(slots):
-        first, slots, size = 0, _empty_slots(2 * room_for(used)), np.zeros(1, np.int64)
-    made = InfosetTable(slots, rows, size, table.spread)
-    _check_room(slots, used)
+    first, made = int(table.size[0]), table._replace(rows=rows)
+    if table.spread != 1 and 2 * used > len(table.slots):
+        first, made = 0, _indexing(made, 2 * room_for(used))
+    _check_room(made.slots, used)
     if not enter(made, first, used):
         raise ValueError("a key is there twice")
     return made
@@ -86,6 +94,12 @@ def _check_room(slots: Any, rows: int) -> None:
         raise ValueError(f"{rows} rows are more than there are dense keys")
 
 
+def _indexing(table: InfosetTable, capacity: int) -> InfosetTable:
+    """The table with a new index of that many slots (a power of two), nothing entered."""
+    shift = np.uint64(64 - (capacity.bit_length() - 1))
+    return table._replace(slots=_empty_slots(capacity), size=np.zeros(1, np.int64), shift=shift)
+
+
 def _empty_slots(capacity: int) -> Any:
     return np.full(capacity, EMPTY, SLOT)
 
@@ -95,7 +109,7 @@ def _with_room_for(table: InfosetTable, rows: int) -> InfosetTable:
     wider = widened(table.rows, n, room)
     if table.spread == 1:
         return table._replace(rows=wider)
-    bigger = InfosetTable(_empty_slots(2 * room), wider, np.zeros(1, np.int64), table.spread)
+    bigger = _indexing(table._replace(rows=wider), 2 * room)
     enter(bigger, 0, n)
     return bigger
 
@@ -137,9 +151,7 @@ def find_or_add(table: Any, key: Any) -> Any:
 def _probe(table: Any, key: Any) -> Any:
     """The slot of `key`, or the empty one where it belongs."""
     last = np.uint64(len(table.slots) - 1)
-    h = key * table.spread
-    h = (h ^ (h >> np.uint64(32))) * table.spread
-    slot = (h ^ (h >> np.uint64(32))) & last
+    slot = ((key * table.spread) >> table.shift) & last
     while table.slots[slot] != EMPTY and table.rows[table.slots[slot]].key != key:
         slot = (slot + np.uint64(1)) & last
     return slot
