@@ -12,7 +12,6 @@ it could read again.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -38,6 +37,8 @@ from rejoinder.transport.wire import (
     WireError,
 )
 from rejoinder_worker.telemetry import WorkerMetrics
+
+_HELD = 8  # snapshots of a chain that are kept in memory while the chain is followed
 
 
 class ForeignLease(Exception):
@@ -176,20 +177,25 @@ class SnapshotCache:
         if wanted == self._name:
             return self._snapshot
         chain: list[SnapshotId] = []  # newest first, back to what is here or complete
+        held: dict[SnapshotId, SnapshotPart] = {}  # a few that are whole; others are read again
         at: SnapshotId | None = wanted
         while at is not None and at != self._name:
             chain.append(at)
-            parts = self._bus.snapshot(at.games)
-            first = next(parts, b"")
-            if not first:
+            data = next(self._bus.snapshot(at.games), b"")
+            if not data:
                 raise MissingSnapshot(f"snapshot {at.games} is not on the server")
-            at = self._decode(at, first).base
+            first = self._decode(at, data)
+            if first.parts == 1 and len(held) < _HELD:
+                held[at] = first
+            at = first.base
         if at is None:
             self._snapshot = self._empty()
         self._name = None  # a failure may leave it between two snapshots
-        self.assemble(self._snapshot, chain.pop(), itertools.chain([first], parts))
-        for name in reversed(chain):  # read again: they may be more than there is room for
-            self.assemble(self._snapshot, name, self._bus.snapshot(name.games))
+        for name in reversed(chain):
+            if name in held:
+                self._assemble(self._snapshot, name, [held[name]])
+            else:
+                self.assemble(self._snapshot, name, self._bus.snapshot(name.games))
         _complete(self._snapshot, wanted)
         self._name = wanted
         return self._snapshot
@@ -208,10 +214,18 @@ class SnapshotCache:
         policies: bool = False,
     ) -> None:
         """Apply the parts of one snapshot, each before the next one is read: they may be many."""
+        decoded = (self._decode(name, data) for data in parts)
+        self._assemble(snapshot, name, decoded, policies)
+
+    def _assemble(
+        self,
+        snapshot: Snapshot,
+        name: SnapshotId,
+        parts: Iterable[SnapshotPart],
+        policies: bool = False,
+    ) -> None:
         number = -1
-        for number, data in enumerate(parts):
-            self._on_bytes(len(data))
-            part = self._decode(name, data)
+        for number, part in enumerate(parts):
             if part.part != number:
                 raise MissingSnapshot(f"snapshot {name.games} is not on the server")
             if number == 0:
@@ -230,6 +244,7 @@ class SnapshotCache:
             raise MissingSnapshot(f"snapshot {name.games} is not whole")
 
     def _decode(self, name: SnapshotId, data: bytes) -> SnapshotPart:
+        self._on_bytes(len(data))
         try:
             part = self._codec.decode(data)
         except WireError as error:
