@@ -133,6 +133,7 @@ def snapshots(draw: st.DrawFn, game: str = "kuhn") -> SnapshotPart:
         part=draw(st.integers(0, parts - 1)),
         parts=parts,
         size=draw(st.integers(index[-1] + 1 if index else 0, 2**40)),
+        policies=False,
         patch=Patch(np.array(index, np.int64), rows),
     )
 
@@ -159,7 +160,7 @@ messages: st.SearchStrategy[Message] = st.one_of(
 )
 
 NAME, OLDER = SnapshotId(40, b"n" * 32), SnapshotId(20, b"o" * 32)
-MATCH = {"mean_utility": -0.1, "utility_error": 0.05, "games": 400}
+MATCH: Any = {"mean_utility": -0.1, "utility_error": 0.05, "games": 400}
 RATES = {"win_rate": 0.5, "low": 0.25, "high": 0.75, "draw_rate": 0.0}
 
 
@@ -172,7 +173,7 @@ def sample(kind: str) -> Message:
         "lease": Lease(20, 40, NAME, "kernel"),
         "evaluation_lease": EvaluationLease(NAME, 400, "kernel"),
         "deltas": Deltas(20, NAME, "w1", 0.5, tuple(map(len, made)), np.concatenate(made)),
-        "snapshot": SnapshotPart(NAME, OLDER, 0, 2, 9, Patch(np.array([1, 3, 8]), rows)),
+        "snapshot": SnapshotPart(NAME, OLDER, 0, 2, 9, False, Patch(np.array([1, 3, 8]), rows)),
         "evaluation": Evaluation(NAME, "w1", {"random": MATCH}),
         "refusal": Refusal("games 20 to 39", "w1", "no", snapshot_missing=True),
     }
@@ -362,7 +363,7 @@ def test_a_wrong_envelope_is_refused(place: int, value: Any, reason: str) -> Non
 def test_every_result_of_a_real_match_gets_through(won: int, games: int, game: str) -> None:
     """Intervals end a rounding error beyond the rate when all games are won or lost."""
     outcomes = np.array([1.0] * won + [-1.0] * (games - won))
-    result = plain_result(_summary(CONFIGS[game].load_game(), outcomes))
+    result: Any = plain_result(_summary(CONFIGS[game].load_game(), outcomes))
     assert ("win_rate" in result) is (game == "deal")
     message = Evaluation(SnapshotId(20, bytes(32)), "worker", {"random": result})
     assert codec(game).decode(codec(game).encode(message)) == message
@@ -371,11 +372,14 @@ def test_every_result_of_a_real_match_gets_through(won: int, games: int, game: s
 @pytest.mark.parametrize(
     ("match", "reason"),
     [
-        (MATCH, "match against 'random': win_rate is missing"),
+        (MATCH, "match against 'random': it must have draw_rate, games, high, low, mean_utility"),
         (MATCH | RATES | {"low": 0.6}, "match against 'random': the rates make no sense"),
         (MATCH | RATES | {"high": 1.1}, "make no sense"),
         (MATCH | RATES | {"draw_rate": 1.1}, "make no sense"),
-        (MATCH | RATES | {"low": math.nan}, "low must be"),
+        (
+            MATCH | RATES | {"low": math.nan},
+            "'matches.random.low': Input should be a finite number",
+        ),
     ],
 )
 def test_rates_are_checked_where_the_game_counts_wins(match: dict[str, Any], reason: str) -> None:
@@ -499,8 +503,9 @@ def test_any_field_of_any_value_is_refused_or_valid(kind: str, data: st.DataObje
 @given(data=st.data())
 def test_any_change_inside_the_arrays_is_refused_or_valid(kind: str, data: st.DataObject) -> None:
     body = body_of(sample(kind))
-    name = data.draw(st.sampled_from([n for n in sorted(body) if type(body[n]) is bytes]))
-    content = bytearray(body[name])
+    fields = body["patch"] if kind == "snapshot" else body
+    name = data.draw(st.sampled_from([n for n in sorted(fields) if type(fields[n]) is bytes]))
+    content = bytearray(fields[name])
     at = data.draw(st.integers(0, len(content) - 8)) // 8 * 8
     content[at : at + 8] = data.draw(
         st.one_of(
@@ -509,7 +514,7 @@ def test_any_change_inside_the_arrays_is_refused_or_valid(kind: str, data: st.Da
             st.integers(0, 2**64 - 1).map(lambda value: struct.pack("<Q", value)),
         )
     )
-    body[name] = bytes(content)
+    fields[name] = bytes(content)
     decoded_or_refused(sealed(kind, body))
 
 
@@ -520,8 +525,10 @@ def test_every_field_is_needed_and_has_its_type(kind: str, field: str) -> None:
     whole = body_of(sample(kind))
     assert plain(codec().decode(sealed(kind, whole))) == plain(sample(kind))
     rest = {name: value for name, value in whole.items() if name != field}
-    assert f"{field} is missing" in refusal_of(sealed(kind, rest))
-    for wrong in (None, -1.5, -1, 2**63, 10**13, math.nan, math.inf, [], [1], {"a": 1}, b"odd"):
+    assert f"{kind}: '{field}': Field required" in refusal_of(sealed(kind, rest))
+    wrongs = [-1.5, -1, 2**63, 10**13, math.nan, math.inf, [], [1], {"a": 1}, b"odd"]
+    may_be_none = (kind, field) in {("lease", "snapshot"), ("snapshot", "base")}
+    for wrong in wrongs if may_be_none else [None, *wrongs]:
         said = refusal_of(sealed(kind, whole | {field: wrong}))
         assert field in said or "not msgpack" in said or "match against" in said
     if type(whole[field]) is not bool:
@@ -535,26 +542,36 @@ def test_every_field_is_needed_and_has_its_type(kind: str, field: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_unknown_fields_are_refused(kind: str) -> None:
     body = body_of(sample(kind))
-    assert "unknown fields ['more']" in refusal_of(sealed(kind, body | {"more": 1}))
-    assert "not a map of fields" in refusal_of(sealed(kind, {b"first": 1}))
-    assert "not a map of fields" in refusal_of(sealed(kind, b"\xc0"))
+    assert "'more': Unexpected keyword argument" in refusal_of(sealed(kind, body | {"more": 1}))
+    assert "Field required" in refusal_of(sealed(kind, {b"first": 1}))
+    assert "the body: Input should be a dictionary" in refusal_of(sealed(kind, b"\xc0"))
     said = refusal_of(sealed(kind, {f"field {n}": n for n in range(101)}))
     assert "not msgpack: 101 exceeds" in said
+
+
+def packed(games: int) -> bytes:
+    """The name of a snapshot as it travels."""
+    return struct.pack("<Q32s", games, b"h" * 32)
+
+
+def patch_with(index: bytes) -> dict[str, Any]:
+    """The sample snapshot's patch with other row numbers."""
+    return {"patch": body_of(sample("snapshot"))["patch"] | {"index": index}}
 
 
 @pytest.mark.parametrize(
     ("kind", "change", "reason"),
     [
-        ("lease", {"end": 20}, "end must be an integer from 21"),
-        ("lease", {"end": 20 + MAX_LEASE + 1}, "end must be an integer"),
-        ("lease", {"first": MAX_GAMES, "end": MAX_GAMES + 1}, "end must be an integer"),
-        ("lease", {"first": -1}, "first must be an integer"),
-        ("lease", {"pinned": False}, "unknown fields"),
-        ("lease", {"head": b"h" * 31}, "head must be 32 bytes"),
-        ("lease", {"games": MAX_GAMES + 1}, "games must be an integer"),
-        ("lease", {"kernel": "k" * 501}, "a text of at most 500"),
-        ("evaluation_lease", {"match_games": 1}, "match_games must be"),
-        ("evaluation_lease", {"match_games": 10**7 + 1}, "match_games must be"),
+        ("lease", {"end": 20}, "end must be from 21 to 100020"),
+        ("lease", {"end": 20 + MAX_LEASE + 1}, "end must be from 21 to 100020"),
+        ("lease", {"first": MAX_GAMES, "end": MAX_GAMES}, "end must be from"),
+        ("lease", {"end": MAX_GAMES + 1}, "'end': Input should be less than or equal"),
+        ("lease", {"first": -1}, "'first': Input should be greater than or equal to 0"),
+        ("lease", {"snapshot": b"h" * 39}, "'snapshot': 40 bytes are needed"),
+        ("lease", {"snapshot": packed(MAX_GAMES + 1)}, "'snapshot': a snapshot has at most"),
+        ("lease", {"kernel": "k" * 501}, "'kernel': String should have at most 500"),
+        ("evaluation_lease", {"match_games": 1}, "'match_games': Input should be greater"),
+        ("evaluation_lease", {"match_games": 10**7 + 1}, "'match_games': Input should be less"),
         ("deltas", {"first": MAX_GAMES - 1}, "6 units in one message"),
         ("deltas", {"counts": b""}, "0 units in one message"),
         ("deltas", {"counts": bytes(4 * (MAX_LEASE + 1))}, "100001 units in one message"),
@@ -562,32 +579,45 @@ def test_unknown_fields_are_refused(kind: str) -> None:
         ("deltas", {"counts": b"\xff" * 24}, "counts must be from 1 to"),
         ("deltas", {"counts": struct.pack("<I", 1)}, "entries, not 1"),
         ("deltas", {"entries": b""}, "0 entries, not"),
-        ("deltas", {"seconds": -1e-9}, "seconds must be"),
-        ("deltas", {"seconds": 2e9}, "seconds must be"),
-        ("deltas", {"seconds": 1}, "seconds must be a number"),
-        ("snapshot", {"base_games": 40}, "40 games cannot be the base of 40"),
-        ("snapshot", {"base_games": 41}, "41 games cannot be the base of 40"),
-        ("snapshot", {"patch": False}, "unknown fields"),
-        ("snapshot", {"part": 2}, "part must be an integer from 0 to 1"),
-        ("snapshot", {"parts": 0}, "parts must be an integer"),
+        ("deltas", {"seconds": -1e-9}, "'seconds': Input should be greater"),
+        ("deltas", {"seconds": 2e9}, "'seconds': Input should be less"),
+        ("deltas", {"seconds": math.nan}, "'seconds': Input should be a finite number"),
+        ("snapshot", {"base": packed(40)}, "40 games cannot be the base of 40"),
+        ("snapshot", {"base": packed(41)}, "41 games cannot be the base of 40"),
+        ("snapshot", {"part": 2}, "part 2 of 2"),
+        ("snapshot", {"parts": 0}, "'parts': Input should be greater"),
         ("snapshot", {"size": 8}, "inside the table"),
-        ("snapshot", {"size": 2**40 + 1}, "size must be an integer"),
-        ("snapshot", {"index": struct.pack("<2Q", 1, 3)}, "2 row numbers for 3 rows"),
-        ("snapshot", {"index": struct.pack("<3Q", 1, 1, 8)}, "must increase"),
-        ("snapshot", {"index": struct.pack("<3Q", 3, 1, 8)}, "must increase"),
-        ("snapshot", {"index": struct.pack("<3Q", 1, 3, 2**64 - 1)}, "inside the table"),
-        ("snapshot", {"index": struct.pack("<3Q", 2**63, 3, 8)}, "must increase"),
-        ("snapshot", {"rows": b""}, "3 row numbers for 0 rows"),
-        ("evaluation", {"matches": {"random": {}}}, "match against 'random': games is missing"),
+        ("snapshot", {"size": 2**40 + 1}, "'size': Input should be less"),
+        ("snapshot", patch_with(struct.pack("<2Q", 1, 3)), "2 row numbers for 3 rows"),
+        ("snapshot", patch_with(struct.pack("<3Q", 1, 1, 8)), "must increase"),
+        ("snapshot", patch_with(struct.pack("<3Q", 3, 1, 8)), "must increase"),
+        ("snapshot", patch_with(struct.pack("<3Q", 1, 3, 2**64 - 1)), "inside the table"),
+        ("snapshot", patch_with(struct.pack("<3Q", 2**63, 3, 8)), "must increase"),
+        ("snapshot", {"patch": {"index": b"\0" * 24, "rows": b""}}, "3 row numbers for 0 rows"),
+        ("snapshot", {"patch": {"index": b""}}, "'patch': a map of index and rows"),
+        ("snapshot", {"patch": {"index": b"", "rows": b"odd"}}, "bytes in rows of"),
+        ("evaluation", {"matches": {"random": {}}}, "'matches.random.games': Field required"),
         ("evaluation", {"matches": {"random": MATCH | {"mean_utility": math.nan}}}, "mean_utility"),
         ("evaluation", {"matches": {"random": MATCH | {"utility_error": -0.1}}}, "utility_error"),
-        ("evaluation", {"matches": {"random": MATCH | RATES}}, "unknown fields"),
-        ("evaluation", {"matches": {"random": MATCH | {"games": 1}}}, "games must be"),
-        ("evaluation", {"matches": {"random": MATCH | {"more": 1}}}, "unknown fields"),
-        ("evaluation", {"matches": {"r" * 501: MATCH}}, "a map of texts"),
+        (
+            "evaluation",
+            {"matches": {"random": MATCH | RATES}},
+            "'random': it must have games, mean",
+        ),
+        (
+            "evaluation",
+            {"matches": {"random": MATCH | {"games": 1}}},
+            "random.games': Input should",
+        ),
+        (
+            "evaluation",
+            {"matches": {"random": MATCH | {"more": 1}}},
+            "'matches.random.more': Extra",
+        ),
+        ("evaluation", {"matches": {"r" * 501: MATCH}}, "String should have at most 500"),
         ("evaluation", {"matches": {"random": [1]}}, "not msgpack"),
-        ("refusal", {"snapshot_missing": 1}, "snapshot_missing must be a boolean"),
-        ("refusal", {"reason": "r" * 501}, "a text of at most 500"),
+        ("refusal", {"snapshot_missing": 1}, "'snapshot_missing': Input should be a valid boolean"),
+        ("refusal", {"reason": "r" * 501}, "'reason': String should have at most 500"),
     ],
 )
 def test_what_no_sender_would_say_is_refused(
@@ -738,7 +768,7 @@ def test_keys_of_a_snapshot_are_dense_where_the_game_says_so(
     for name, value in (("policy", 1 / task.actions), ("strategy", 1 / task.actions), ("legal", 3)):
         if name in (rows.dtype.names or ()):
             rows[name] = value
-    part = SnapshotPart(NAME, None, 0, 1, 2, Patch(np.arange(2), rows), policies)
+    part = SnapshotPart(NAME, None, 0, 1, 2, policies, Patch(np.arange(2), rows))
     using = Codec(config)
     data = using.encode(part)
     for keys in (None, 13):

@@ -96,7 +96,7 @@ class Publisher:
         for part in range(parts):
             piece = slice(part * PART_ROWS, (part + 1) * PART_ROWS)
             rows = Patch(patch.index[piece], patch.rows[piece])
-            made = SnapshotPart(name, base, part, parts, size, rows, policies)
+            made = SnapshotPart(name, base, part, parts, size, policies, rows)
             message = self._codec.encode(made)
             self.sent_bytes += len(message)
             yield message

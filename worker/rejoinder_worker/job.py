@@ -108,7 +108,8 @@ class Player:
         self._snapshots.assemble(policy, lease.snapshot, parts, policies=True)
         _complete(policy, lease.snapshot)
         self.evaluations += 1
-        return Evaluation(lease.snapshot, self.name, play_matches(config, games, policy.table))
+        matches: Any = play_matches(config, games, policy.table)
+        return Evaluation(lease.snapshot, self.name, matches)
 
 
 def take_lease(player: Player, job: str, message: bytes) -> None:

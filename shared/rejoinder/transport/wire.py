@@ -4,10 +4,11 @@ A message is a msgpack array
 
     [magic, wire version, kind, fingerprint of the run, checksum, body]
 
-whose body is a msgpack map; arrays are `bin` fields of little-endian rows. Decoding trusts nothing:
-the checksum covers all the rest, every field is checked for type, range and size before it is used,
-and whatever is wrong becomes a `WireError` that says what. A decoded message is as good as one made
-here; whether its content is *true* is what audits are for.
+whose body is a msgpack map of the message's fields; arrays are `bin` fields of little-endian rows.
+Decoding trusts nothing: the checksum covers all the rest, pydantic checks the type, range and size
+of every field, the codec what fields must be to each other and to the run, and whatever is wrong
+becomes a `WireError` that states it. A decoded message is as good as one made here; whether its
+content is *true* is what audits are for.
 
 A snapshot is named by the number of games folded when it was taken and by the head of the ledger at
 that point (`SnapshotId`), so a delta is tied to the exact policies that it was made with.
@@ -18,12 +19,24 @@ from __future__ import annotations
 import hashlib
 import itertools
 import reprlib
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, ClassVar, NotRequired, TypeAlias, cast
 
 import msgpack
 import numpy as np
+from pydantic import (
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core.core_schema import ValidationInfo
+from typing_extensions import TypedDict
 
 from rejoinder.methods.base import Delta
 from rejoinder.methods.patch import Patch
@@ -31,59 +44,132 @@ from rejoinder.run.config import MAX_GAMES, Learning
 from rejoinder.run.ledger import SnapshotId
 
 MAGIC = "rejoinder"
-WIRE_VERSION = 3
+WIRE_VERSION = 4
 MAX_LEASE = 100_000  # units in one lease or one message of deltas
-HASH_BYTES = 32
 _CHECKSUM_BYTES = 16
 _MAX_ROWS = 2**40
+_MAX_PARTS = 2**20  # of a snapshot
 _MAX_TEXT = 500
+_MAX_MATCH_GAMES = 10**7
 _ROUNDING = 1e-9  # of rates: the interval of a match that was won altogether ends just below 1
 _MAX_OPPONENTS = 100  # in one evaluation
-_MAX_MATCH_GAMES = 10**7 + 1_000  # what a config may ask for, rounded up to whole deals
 _RATE_FIELDS = ("win_rate", "low", "high", "draw_rate")  # where the game counts wins
 _COUNT = np.dtype("<u4")
 _INDEX = np.dtype("<u8")
-
-Matches: TypeAlias = Mapping[str, Mapping[str, Any]]  # opponent → figures of the match
+_NAME = struct.Struct("<Q32s")  # a snapshot's name
 
 
 class WireError(ValueError):
-    """A message that is refused; the text is one line that says why."""
+    """A message that is refused; the text is one line that states why."""
 
 
 class ForeignError(WireError):
     """A whole message, but of another run or another version of Rejoinder."""
 
 
+def _read_name(value: Any) -> SnapshotId:
+    if type(value) is not bytes or len(value) != _NAME.size:
+        raise ValueError(f"{_NAME.size} bytes are needed")
+    name = SnapshotId(*_NAME.unpack(value))
+    if name.games > MAX_GAMES:
+        raise ValueError(f"a snapshot has at most {MAX_GAMES} games")
+    return name
+
+
+def _read_rows(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Rows, in memory of their own that is aligned and may be written."""
+    if type(value) is not bytes or len(value) % dtype.itemsize:
+        raise ValueError(f"bytes in rows of {dtype.itemsize} are needed")
+    return np.frombuffer(bytearray(value), dtype)  # NumPy copies rows field by field
+
+
+def _read_counts(value: Any) -> tuple[int, ...]:
+    return tuple(_read_rows(value, _COUNT).tolist())
+
+
+def _read_entries(value: Any, info: ValidationInfo) -> Delta:
+    entries: Delta = _read_rows(value, cast(Codec, info.context).entry)
+    return entries
+
+
+def _read_patch(value: Any, info: ValidationInfo) -> Patch:
+    if type(value) is not dict or value.keys() != {"index", "rows"}:
+        raise ValueError("a map of index and rows is needed")
+    codec = cast(Codec, info.context)
+    dtype = codec.policy_row if info.data.get("policies") else codec.snapshot_row
+    index, rows = _read_rows(value["index"], _INDEX), _read_rows(value["rows"], dtype)
+    if len(index) != len(rows):
+        raise ValueError(f"{len(index)} row numbers for {len(rows)} rows")
+    if (index >= _MAX_ROWS).any() or (index[1:] <= index[:-1]).any():
+        raise ValueError("row numbers must increase and lie inside the table")
+    return Patch(index.astype(np.int64), rows)
+
+
+def _write_patch(patch: Patch) -> dict[str, bytes]:
+    return {"index": patch.index.astype(_INDEX).tobytes(), "rows": patch.rows.tobytes()}
+
+
+# Types of fields, as they are in a message and as they travel.
+Whole = Annotated[int, Strict()]
+Flag = Annotated[bool, Strict()]
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Unit = Annotated[Whole, Field(ge=0, le=MAX_GAMES)]
+Text = Annotated[
+    str, Strict(), Field(max_length=_MAX_TEXT), PlainSerializer(lambda text: text[:_MAX_TEXT])
+]
+Name = Annotated[
+    SnapshotId, PlainValidator(_read_name), PlainSerializer(lambda name: _NAME.pack(*name))
+]
+Counts = Annotated[
+    tuple[int, ...],
+    PlainValidator(_read_counts),
+    PlainSerializer(lambda counts: np.array(counts, _COUNT).tobytes()),
+]
+Entries = Annotated[
+    Any, PlainValidator(_read_entries), PlainSerializer(lambda entries: entries.tobytes())
+]
+Rows = Annotated[Patch, PlainValidator(_read_patch), PlainSerializer(_write_patch)]
+Utility = Annotated[Number, Field(ge=-1e9, le=1e9)]
+NotNegative = Annotated[Number, Field(ge=0, le=1e9)]
+
+_NO_MORE = ConfigDict(extra="forbid")  # fields than these
+
+
 @dataclass(frozen=True)
 class Lease:
     """Play the units first … end−1."""
 
-    first: int
-    end: int
-    snapshot: SnapshotId | None  # None: the newest there is (unordered mode)
-    kernel: str
+    __pydantic_config__: ClassVar = _NO_MORE
+
+    first: Unit
+    end: Unit
+    snapshot: Name | None  # None: the newest there is (unordered mode)
+    kernel: Text
 
 
 @dataclass(frozen=True)
 class EvaluationLease:
     """Play matches with the policies of a snapshot."""
 
-    snapshot: SnapshotId
-    match_games: int
-    kernel: str
+    __pydantic_config__: ClassVar = _NO_MORE
+
+    snapshot: Name
+    match_games: Annotated[Whole, Field(ge=2, le=_MAX_MATCH_GAMES)]
+    kernel: Text
 
 
 @dataclass(frozen=True)
 class Deltas:
     """The deltas of consecutive units."""
 
-    first: int
-    snapshot: SnapshotId
-    worker: str
-    seconds: float  # that it took to play them
-    counts: tuple[int, ...]  # entries of each unit
-    entries: Delta  # of all units, end to end
+    __pydantic_config__: ClassVar = _NO_MORE
+
+    first: Unit
+    snapshot: Name
+    worker: Text
+    seconds: NotNegative  # that it took to play them
+    counts: Counts  # entries of each unit
+    entries: Entries  # of all units, end to end
 
     @property
     def units(self) -> range:
@@ -104,35 +190,69 @@ class SnapshotPart:
     An evaluation's holds the policies at that point instead of what actors read.
     """
 
-    id: SnapshotId
-    base: SnapshotId | None  # None: it is complete by itself
-    part: int
-    parts: int
-    size: int  # rows of the whole
-    patch: Patch
-    policies: bool = False  # for an evaluation
+    __pydantic_config__: ClassVar = _NO_MORE
+
+    id: Name
+    base: Name | None  # None: it is complete by itself
+    part: Annotated[Whole, Field(ge=0, lt=_MAX_PARTS)]
+    parts: Annotated[Whole, Field(ge=1, le=_MAX_PARTS)]
+    size: Annotated[Whole, Field(ge=0, le=_MAX_ROWS)]  # rows of the whole
+    policies: Flag  # for an evaluation
+    patch: Rows  # what its rows are depends on `policies`
+
+
+class Match(TypedDict):
+    """Figures of a match; rates where the game counts wins."""
+
+    __pydantic_config__ = _NO_MORE  # type: ignore[misc]
+
+    games: Annotated[Whole, Field(ge=2, le=_MAX_MATCH_GAMES + 1_000)]  # rounded up to whole deals
+    mean_utility: Utility
+    utility_error: NotRequired[NotNegative]  # of one deal there is none
+    win_rate: NotRequired[NotNegative]
+    low: NotRequired[NotNegative]
+    high: NotRequired[NotNegative]
+    draw_rate: NotRequired[NotNegative]
+
+
+Matches: TypeAlias = Mapping[str, Mapping[str, Any]]  # opponent → figures of the match
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """How the policies of a snapshot did against each opponent."""
 
-    snapshot: SnapshotId
-    worker: str
-    matches: Matches
+    __pydantic_config__: ClassVar = _NO_MORE
+
+    snapshot: Name
+    worker: Text
+    matches: Annotated[dict[Text, Match], Field(max_length=_MAX_OPPONENTS)]
 
 
 @dataclass(frozen=True)
 class Refusal:
     """A worker could not do what a lease asked for."""
 
-    lease: str  # the lease in words
-    worker: str
-    reason: str
-    snapshot_missing: bool  # the one reason that the learner can mend by itself
+    __pydantic_config__: ClassVar = _NO_MORE
+
+    lease: Text  # the lease in words
+    worker: Text
+    reason: Text
+    snapshot_missing: Flag  # the one reason that the learner can remove by itself
 
 
 Message: TypeAlias = Lease | EvaluationLease | Deltas | SnapshotPart | Evaluation | Refusal
+
+_KINDS: dict[str, type[Any]] = {
+    "lease": Lease,
+    "evaluation_lease": EvaluationLease,
+    "deltas": Deltas,
+    "snapshot": SnapshotPart,
+    "evaluation": Evaluation,
+    "refusal": Refusal,
+}
+_NAMES = {message: kind for kind, message in _KINDS.items()}
+_ADAPTERS: dict[str, TypeAdapter[Any]] = {kind: TypeAdapter(m) for kind, m in _KINDS.items()}
 
 
 class Codec:
@@ -142,24 +262,29 @@ class Codec:
         self._game = config.load_game()
         self._method, self._task = config.load_method(), config.task()
         self._fingerprint = bytes.fromhex(config.fingerprint)
-        self._entry = self._method.delta_dtype(self._task)
-        self._row = self._method.snapshot_dtype(self._task)
-        self._policy = self._method.policy_dtype(self._task)
         self._most_entries = self._method.most_entries(self._task)
+        self.entry = self._method.delta_dtype(self._task)
+        self.snapshot_row = self._method.snapshot_dtype(self._task)
+        self.policy_row = self._method.policy_dtype(self._task)
 
     def encode(self, message: Message) -> bytes:
-        kind = _KINDS[type(message)]
-        body = msgpack.packb(_WRITERS[kind](message))
+        kind = _NAMES[type(message)]
+        body = msgpack.packb(_ADAPTERS[kind].dump_python(message, warnings="error"))
         checksum = _checksum(WIRE_VERSION, kind, self._fingerprint, body)
         return bytes(msgpack.packb([MAGIC, WIRE_VERSION, kind, self._fingerprint, checksum, body]))
 
     def decode(self, data: bytes) -> Message:
-        """The message; `WireError` says what is wrong with it."""
+        """The message; `WireError` states what is wrong with it."""
         kind, body = self._open(data)
-        fields = _Fields(kind, _unpack(body, arrays_of=0))
-        message = getattr(self, f"_read_{kind}")(fields)
-        fields.nothing_left()
-        return message  # type: ignore[no-any-return]
+        try:
+            message: Message = _ADAPTERS[kind].validate_python(
+                _unpack(body, arrays_of=0), context=self
+            )
+        except ValidationError as error:
+            raise WireError(f"{kind}: {_explain(error)}") from None
+        if flaw := self._flaw(message):
+            raise WireError(f"{kind}: {flaw}")
+        return message
 
     def _open(self, data: bytes) -> tuple[str, bytes]:
         envelope = _unpack(data, arrays_of=6)
@@ -177,234 +302,72 @@ class Codec:
                 f"it belongs to the run {fingerprint.hex()[:12]}…, "
                 f"not to {self._fingerprint.hex()[:12]}…"
             )
-        if kind not in _WRITERS:
+        if kind not in _KINDS:
             raise WireError(f"unknown kind of message {_short(kind)}")
         return kind, body
 
-    def _read_lease(self, fields: _Fields) -> Lease:
-        first = fields.integer("first", 0, MAX_GAMES)
-        end = fields.integer("end", first + 1, min(first + MAX_LEASE, MAX_GAMES))
-        snapshot = fields.snapshot() if fields.boolean("pinned") else None
-        return Lease(first, end, snapshot, fields.text("kernel"))
+    def _flaw(self, message: Message) -> str | None:
+        """Why no sender has made it, though every field by itself could be."""
+        match message:
+            case Lease(first=first, end=end):
+                last = min(first + MAX_LEASE, MAX_GAMES)
+                return None if first < end <= last else f"end must be from {first + 1} to {last}"
+            case Deltas():
+                return self._flaw_of_deltas(message)
+            case SnapshotPart():
+                return self._flaw_of_snapshot(message)
+            case Evaluation():
+                flaws = (
+                    f"match against {_short(opponent)}: {flaw}"
+                    for opponent, figures in message.matches.items()
+                    if (flaw := self._flaw_of_match(figures))
+                )
+                return next(flaws, None)
+        return None
 
-    def _read_evaluation_lease(self, fields: _Fields) -> EvaluationLease:
-        match_games = fields.integer("match_games", 2, 10**7)
-        return EvaluationLease(fields.snapshot(), match_games, fields.text("kernel"))
-
-    def _read_deltas(self, fields: _Fields) -> Deltas:
-        first = fields.integer("first", 0, MAX_GAMES - 1)
-        counts = tuple(fields.array("counts", _COUNT).tolist())
-        if not 0 < len(counts) <= min(MAX_LEASE, MAX_GAMES - first):
-            raise WireError(f"deltas: {len(counts)} units in one message")
+    def _flaw_of_deltas(self, deltas: Deltas) -> str | None:
+        counts = deltas.counts
+        if not 0 < len(counts) <= min(MAX_LEASE, MAX_GAMES - deltas.first):
+            return f"{len(counts)} units in one message"
         if min(counts) < 1 or max(counts) > self._most_entries:
-            raise WireError(f"deltas: counts must be from 1 to {self._most_entries}")
-        entries = fields.array("entries", self._entry)
-        if len(entries) != sum(counts):
-            raise WireError(f"deltas: {len(entries)} entries, not {sum(counts)}")
-        if flaw := self._method.check_delta(self._task, entries):
-            raise WireError(f"deltas: {flaw}")
-        return Deltas(
-            first=first,
-            snapshot=fields.snapshot(),
-            worker=fields.text("worker"),
-            seconds=fields.number("seconds", 0.0, 1e9),
-            counts=counts,
-            entries=entries,
-        )
+            return f"counts must be from 1 to {self._most_entries}"
+        if len(deltas.entries) != sum(counts):
+            return f"{len(deltas.entries)} entries, not {sum(counts)}"
+        return self._method.check_delta(self._task, deltas.entries)
 
-    def _read_snapshot(self, fields: _Fields) -> SnapshotPart:
-        name = fields.snapshot()
-        base = fields.snapshot("base_") if fields.boolean("patch") else None
-        if base is not None and base.games >= name.games:
-            raise WireError(f"snapshot: {base.games} games cannot be the base of {name.games}")
-        size = fields.integer("size", 0, _MAX_ROWS)
-        parts = fields.integer("parts", 1, 2**20)
-        policies = fields.boolean("policies")
-        dtype = self._policy if policies else self._row
-        index, rows = fields.array("index", _INDEX), fields.array("rows", dtype)
-        if len(index) != len(rows):
-            raise WireError(f"snapshot: {len(index)} row numbers for {len(rows)} rows")
-        if len(index) and (index[-1] >= size or (index[1:] <= index[:-1]).any()):
-            raise WireError("snapshot: row numbers must increase and lie inside the table")
+    def _flaw_of_snapshot(self, snapshot: SnapshotPart) -> str | None:
+        games, base, (index, rows) = snapshot.id.games, snapshot.base, snapshot.patch
+        if base is not None and base.games >= games:
+            return f"{base.games} games cannot be the base of {games}"
+        if snapshot.part >= snapshot.parts:
+            return f"part {snapshot.part} of {snapshot.parts}"
+        if len(index) and index[-1] >= snapshot.size:
+            return "row numbers must increase and lie inside the table"
         method = self._method
-        check = method.check_policies if policies else method.check_snapshot
-        if flaw := check(self._task, rows):
-            raise WireError(f"snapshot: {flaw}")
-        return SnapshotPart(
-            id=name,
-            base=base,
-            part=fields.integer("part", 0, parts - 1),
-            parts=parts,
-            size=size,
-            patch=Patch(index.astype(np.int64), rows),
-            policies=policies,
-        )
+        check = method.check_policies if snapshot.policies else method.check_snapshot
+        return check(self._task, rows)
 
-    def _read_evaluation(self, fields: _Fields) -> Evaluation:
-        matches = {}
-        for opponent, values in fields.table("matches"):
-            match = _Fields(f"match against {_short(opponent)}", values)
-            matches[opponent] = self._read_match(match)
-            match.nothing_left()
-        return Evaluation(fields.snapshot(), fields.text("worker"), matches)
-
-    def _read_match(self, match: _Fields) -> dict[str, Any]:
-        seats = self._game.players
-        figures: dict[str, Any] = {"games": match.integer("games", seats, _MAX_MATCH_GAMES)}
-        figures["mean_utility"] = match.number("mean_utility", -1e9, 1e9)
-        if figures["games"] > seats:  # of one deal there is none
-            figures["utility_error"] = match.number("utility_error", 0.0, 1e9)
-        if self._game.counts_wins:
-            rates = {name: match.number(name, 0.0, 1e9) for name in _RATE_FIELDS}
-            low, high = rates["low"] - _ROUNDING, rates["high"] + _ROUNDING
-            possible = low <= rates["win_rate"] <= high <= 1 + 2 * _ROUNDING
-            if not possible or rates["draw_rate"] > 1:
-                raise WireError(f"{match.what}: the rates make no sense")
-            figures |= rates
-        return figures
-
-    def _read_refusal(self, fields: _Fields) -> Refusal:
-        return Refusal(
-            lease=fields.text("lease"),
-            worker=fields.text("worker"),
-            reason=fields.text("reason"),
-            snapshot_missing=fields.boolean("snapshot_missing"),
-        )
+    def _flaw_of_match(self, figures: Mapping[str, Any]) -> str | None:
+        rates = _RATE_FIELDS if self._game.counts_wins else ()
+        error = ("utility_error",) if figures["games"] > self._game.players else ()
+        expected = {"games", "mean_utility", *error, *rates}
+        if figures.keys() != expected:
+            return f"it must have {', '.join(sorted(expected))} and no other fields"
+        if figures["games"] < self._game.players:
+            return f"a deal is {self._game.players} games"
+        if rates:
+            low, high = figures["low"] - _ROUNDING, figures["high"] + _ROUNDING
+            possible = low <= figures["win_rate"] <= high <= 1 + 2 * _ROUNDING
+            if not possible or figures["draw_rate"] > 1:
+                return "the rates make no sense"
+        return None
 
 
-def _write_lease(lease: Lease) -> dict[str, Any]:
-    pinned = lease.snapshot is not None
-    name = _write_id(lease.snapshot) if lease.snapshot else {}
-    return {"first": lease.first, "end": lease.end, "pinned": pinned, "kernel": lease.kernel} | name
-
-
-def _write_evaluation_lease(lease: EvaluationLease) -> dict[str, Any]:
-    return {"match_games": lease.match_games, "kernel": lease.kernel} | _write_id(lease.snapshot)
-
-
-def _write_deltas(deltas: Deltas) -> dict[str, Any]:
-    return {
-        "first": deltas.first,
-        "worker": deltas.worker[:_MAX_TEXT],
-        "seconds": float(deltas.seconds),
-        "counts": np.array(deltas.counts, _COUNT).tobytes(),
-        "entries": deltas.entries.tobytes(),
-    } | _write_id(deltas.snapshot)
-
-
-def _write_snapshot(snapshot: SnapshotPart) -> dict[str, Any]:
-    base = _write_id(snapshot.base, "base_") if snapshot.base else {}
-    return {
-        "patch": snapshot.base is not None,
-        "part": snapshot.part,
-        "parts": snapshot.parts,
-        "size": snapshot.size,
-        "policies": snapshot.policies,
-        "index": snapshot.patch.index.astype(_INDEX).tobytes(),
-        "rows": snapshot.patch.rows.tobytes(),
-    } | (_write_id(snapshot.id) | base)
-
-
-def _write_evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    matches = {name: dict(figures) for name, figures in evaluation.matches.items()}
-    return {"worker": evaluation.worker[:_MAX_TEXT], "matches": matches} | _write_id(
-        evaluation.snapshot
-    )
-
-
-def _write_refusal(refusal: Refusal) -> dict[str, Any]:
-    return {
-        "lease": refusal.lease[:_MAX_TEXT],
-        "worker": refusal.worker[:_MAX_TEXT],
-        "reason": refusal.reason[:_MAX_TEXT],
-        "snapshot_missing": refusal.snapshot_missing,
-    }
-
-
-def _write_id(name: SnapshotId, prefix: str = "") -> dict[str, Any]:
-    return {f"{prefix}games": name.games, f"{prefix}head": name.head}
-
-
-_KINDS: dict[type, str] = {
-    Lease: "lease",
-    EvaluationLease: "evaluation_lease",
-    Deltas: "deltas",
-    SnapshotPart: "snapshot",
-    Evaluation: "evaluation",
-    Refusal: "refusal",
-}
-_WRITERS: dict[str, Callable[[Any], dict[str, Any]]] = {
-    kind: globals()[f"_write_{kind}"] for kind in _KINDS.values()
-}
-
-
-class _Fields:
-    """A body that is taken apart field by field; every field must be asked for."""
-
-    def __init__(self, what: str, body: Any) -> None:
-        if not isinstance(body, dict) or not all(isinstance(name, str) for name in body):
-            raise WireError(f"{what}: the body is not a map of fields")
-        self.what = what
-        self._left = dict(body)
-
-    def integer(self, name: str, low: int, high: int) -> int:
-        value = self._take(name)
-        if type(value) is not int or not low <= value <= high:
-            raise self._wrong(name, f"an integer from {low} to {high}", value)
-        return value
-
-    def number(self, name: str, low: float, high: float) -> float:
-        value = self._take(name)
-        if type(value) is not float or not low <= value <= high:  # NaN fails too
-            raise self._wrong(name, f"a number from {low:g} to {high:g}", value)
-        return value
-
-    def boolean(self, name: str) -> bool:
-        value = self._take(name)
-        if type(value) is not bool:
-            raise self._wrong(name, "a boolean", value)
-        return value
-
-    def text(self, name: str) -> str:
-        value = self._take(name)
-        if type(value) is not str or len(value) > _MAX_TEXT:
-            raise self._wrong(name, f"a text of at most {_MAX_TEXT} characters", value)
-        return value
-
-    def array(self, name: str, dtype: np.dtype[Any]) -> Any:
-        """Rows, in memory of their own that is aligned and may be written."""
-        value = self._take(name)
-        if type(value) is not bytes or len(value) % dtype.itemsize:
-            raise self._wrong(name, f"bytes in rows of {dtype.itemsize}", value)
-        return np.frombuffer(bytearray(value), dtype)  # NumPy copies rows field by field
-
-    def snapshot(self, prefix: str = "") -> SnapshotId:
-        games = self.integer(f"{prefix}games", 0, MAX_GAMES)
-        head = self._take(f"{prefix}head")
-        if type(head) is not bytes or len(head) != HASH_BYTES:
-            raise self._wrong(f"{prefix}head", f"{HASH_BYTES} bytes", head)
-        return SnapshotId(games, head)
-
-    def table(self, name: str) -> list[tuple[str, Any]]:
-        value = self._take(name)
-        if type(value) is not dict or len(value) > _MAX_OPPONENTS:
-            raise self._wrong(name, f"a map of at most {_MAX_OPPONENTS} entries", value)
-        for key in value:
-            if type(key) is not str or len(key) > _MAX_TEXT:
-                raise self._wrong(name, "a map of texts", value)
-        return list(value.items())
-
-    def nothing_left(self) -> None:
-        if self._left:
-            raise WireError(f"{self.what}: unknown fields {_short(sorted(self._left))}")
-
-    def _take(self, name: str) -> Any:
-        if name not in self._left:
-            raise WireError(f"{self.what}: {name} is missing")
-        return self._left.pop(name)
-
-    def _wrong(self, name: str, wanted: str, value: Any) -> WireError:
-        return WireError(f"{self.what}: {name} must be {wanted}, not {_short(value)}")
+def _explain(error: ValidationError) -> str:
+    """The first thing that is wrong, on one line."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = _short(".".join(map(str, found["loc"]))) if found["loc"] else "the body"
+    return f"{where}: {found['msg'].removeprefix('Value error, ')}"
 
 
 def _checksum(version: int, kind: str, fingerprint: bytes, body: bytes) -> bytes:
