@@ -215,9 +215,6 @@ class Match(TypedDict):
     draw_rate: NotRequired[NotNegative]
 
 
-Matches: TypeAlias = Mapping[str, Mapping[str, Any]]  # opponent → figures of the match
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """How the policies of a snapshot did against each opponent."""
