@@ -235,7 +235,6 @@ def assert_valid(message: Message) -> None:
         case Deltas():
             assert 0 < len(message.counts) <= MAX_LEASE
             assert 0 <= message.first <= MAX_GAMES - len(message.counts)
-            assert min(message.counts) >= 1
             assert sum(message.counts) == len(message.entries)
             assert list(message.by_unit()) == list(message.units)
             assert np.isfinite(message.entries["regret"]).all()
@@ -574,9 +573,9 @@ def patch_with(index: bytes) -> dict[str, Any]:
         ("evaluation_lease", {"match_games": 10**7 + 1}, "'match_games': Input should be less"),
         ("deltas", {"first": MAX_GAMES - 1}, "6 units in one message"),
         ("deltas", {"counts": b""}, "0 units in one message"),
-        ("deltas", {"counts": bytes(4 * (MAX_LEASE + 1))}, "100001 units in one message"),
-        ("deltas", {"counts": bytes(4)}, "counts must be from 1 to"),
-        ("deltas", {"counts": b"\xff" * 24}, "counts must be from 1 to"),
+        ("deltas", {"counts": bytes(4 * (MAX_LEASE + 1))}, "a message has at most 100000 units"),
+        ("deltas", {"counts": bytes(4)}, "entries, not 0"),
+        ("deltas", {"counts": b"\xff" * 24}, "counts must be at most"),
         ("deltas", {"counts": struct.pack("<I", 1)}, "entries, not 1"),
         ("deltas", {"entries": b""}, "0 entries, not"),
         ("deltas", {"seconds": -1e-9}, "'seconds': Input should be greater"),
@@ -671,6 +670,28 @@ def test_a_regret_of_an_action_that_is_not_legal_is_refused() -> None:
     assert_valid(codec().decode(codec().encode(message)))
     entries["regret"] = [0.5, -1e-300]
     assert "entry 0 is not what a game gives" in refusal_of(codec().encode(message))
+
+
+def test_a_unit_may_give_nothing() -> None:
+    """A block of iterations in which every move was forced."""
+    message = Deltas(0, NAME, "w1", 0.0, (0, 0), np.zeros(0, entry_dtype(2)))
+    assert_valid(codec().decode(codec().encode(message)))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"visits": 0}, "entry 1 is not what a unit gives"),
+        ({"spare": 1}, "'entries': spare bytes must be zero"),
+    ],
+)
+def test_an_entry_that_no_block_gives_is_refused(change: dict[str, int], reason: str) -> None:
+    config = make_config({"game": "leduc", "method.name": "external"})
+    entries = config.actor().play(0, config.load_method().snapshot(config.task())).copy()
+    for field, value in change.items():
+        entries[field][1] = value
+    message = Deltas(0, NAME, "w1", 0.0, (len(entries),), entries)
+    assert reason in refusal_of(Codec(config).encode(message), Codec(config))
 
 
 def test_a_refused_entry_of_a_game_with_many_actions_is_told_on_one_line() -> None:

@@ -24,13 +24,18 @@ class Auditor:
         self.audited = 0
 
     def find_mismatch(self, learner: Learner, games: Sequence[Arrived]) -> Arrived | None:
-        """The first of the games to be folded next that is audited and wrong."""
-        if self._config.audit == 0:
-            return None
+        """The first of the games to be folded next that is audited and wrong.
+
+        What the model calls impossible is always audited.
+        """
         for arrived in games:
-            if self._random.random() < self._config.audit and self.is_wrong(learner, arrived):
+            suspected = learner.flaw(arrived.played.delta) is not None
+            if (suspected or self._is_chosen()) and self.is_wrong(learner, arrived):
                 return arrived
         return None
+
+    def _is_chosen(self) -> bool:
+        return self._config.audit > 0 and self._random.random() < self._config.audit
 
     def is_wrong(self, learner: Learner, arrived: Arrived) -> bool:
         """Whether the game gives another delta; not known if its snapshot is no longer here."""

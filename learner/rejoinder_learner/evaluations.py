@@ -87,10 +87,14 @@ class Evaluations:
                 self._order(games)
 
     def refused(self, job: str) -> None:
-        """A worker could not do it: publish it anew and give it to another one."""
+        """A worker could not do it: publish it anew and give it to another one.
+
+        At once only the first time; an evaluation that nobody can do is ordered ever more rarely.
+        """
         for games in [n for n in self.waiting if self._jobs.get(n) == job]:
             self._on_server.discard(games)
-            self._order(games)
+            if self._orders[games] == 1:
+                self._order(games)
 
     def worthless(self, evaluation: Evaluation) -> None:
         """A result that cannot be used: have it made by another worker."""

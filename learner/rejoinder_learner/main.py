@@ -95,7 +95,8 @@ class LearnerService:
                 while not self.finished and not self._must_stop():
                     self._keep_trying(self._step)
             except Exception:
-                self._save()  # whatever it is, nothing that was learned is lost
+                if self._learner.whole:  # whatever it is, nothing that was learned is lost
+                    self._save()
                 self._journal.wait()
                 raise
             seconds = time.monotonic() - (self._began or time.monotonic())

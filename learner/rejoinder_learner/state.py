@@ -62,6 +62,7 @@ class Learner:
         self._oldest_snapshot = self._method.snapshot(self._task)
         self._versions: deque[Version] = deque()
         self._records: list[bytes] = []
+        self.whole = True  # not in the middle of a fold that an error has ended
         self._unsaved = np.zeros(0, bool)  # by row: written since `take_unsaved`, up to a snapshot
         self._games_per_version = config.batch * config.block
         self._model = self._method.model(self._task, checkpoint.rows if checkpoint else None)
@@ -75,6 +76,10 @@ class Learner:
         """Folded so far, in the method's iterations."""
         return self.units * self.config.block
 
+    def flaw(self, delta: Delta) -> str | None:
+        """Why the next unit cannot have given this delta."""
+        return self._model.flaw(delta)
+
     def fold(self, delta: Delta) -> None:
         """Add the delta of unit number `units`."""
         self.fold_all([Played(self.units, self.config.version_for(self.units), delta)])
@@ -85,11 +90,13 @@ class Learner:
             # As bytes: NumPy would compare the dtypes of all deltas, field by field.
             parts = [played.delta.view(np.uint8) for played in chunk]
             entries = np.concatenate(parts).view(chunk[0].delta.dtype)
+            self.whole = False
             self._model.fold(self.units, [len(played.delta) for played in chunk], entries)
             for played in chunk:
                 self._records.append(record(self.head, *played))
                 self.head = head_of(self._records[-1])
             self.units += len(chunk)
+            self.whole = True
             if self.units % self.config.batch == 0:
                 self._take_snapshot()
 

@@ -65,6 +65,13 @@ def files_of(run: RunDir, games: int) -> set[str]:
     return {name for name in names if name.startswith("table")}
 
 
+def flip_a_bit(file: Path) -> None:
+    """In place, so that it is flipped in all checkpoints that share the file."""
+    content = bytearray(file.read_bytes())
+    content[20] ^= 1
+    file.write_bytes(content)
+
+
 def test_increments_make_the_state_that_was_saved_whatever_is_thinned_out(tmp_path: Path) -> None:
     told: list[str] = []
     run, journal, learner = begin(tmp_path / "run", told)
@@ -147,12 +154,16 @@ def test_a_lost_file_costs_no_checkpoint_that_is_whole(tmp_path: Path, lost: str
         assert run.checkpoint(games).games == games
 
 
-@pytest.mark.parametrize("size", [100, 10**6])
-def test_a_table_of_another_size_is_not_shared(tmp_path: Path, size: int) -> None:
+@pytest.mark.parametrize("damage", ["shorter", "longer", "flipped"])
+def test_a_damaged_table_is_not_shared(tmp_path: Path, damage: str) -> None:
     run, journal, learner = begin(tmp_path / "run", [])
     play(learner, 60)
     journal.save_last(learner)
-    os.truncate(run.path / "checkpoints/00000300/table.bin", size)
+    file = run.path / "checkpoints/00000300/table.bin"
+    if damage == "flipped":
+        flip_a_bit(file)
+    else:
+        os.truncate(file, {"shorter": 100, "longer": 10**6}[damage])
     play(learner, 61)
     journal.save_last(learner)
     assert everything(Learner(CONFIG, run.result())) == everything(learner)
@@ -192,10 +203,7 @@ def test_a_damaged_table_costs_only_the_checkpoints_that_share_it(
     *shared, whole, last = run.checkpoint_games()
     names = {games: len(files_of(run, games)) for games in run.checkpoint_games()}
     assert names == {games: n + 1 for n, games in enumerate(shared)} | {whole: 1, last: 2}
-    file = run.path / f"checkpoints/{last:08d}/table.bin"
-    content = bytearray(file.read_bytes())
-    content[20] ^= 1
-    file.write_bytes(content)
+    flip_a_bit(run.path / f"checkpoints/{last:08d}/table.bin")
     problems: list[str] = []
     resumed, _ = Journal(run, problems.append).resume()
     assert (resumed.games, len(problems)) == (shared[-1], 2)

@@ -197,6 +197,33 @@ def test_a_snapshot_of_another_history_is_refused(bus: Bus) -> None:
     assert content(worker.load(name)) == content(learner.snapshot_at(1))
 
 
+def test_a_patch_on_another_base_than_the_one_first_seen_is_refused(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chain that is begun anew while a worker follows it, with no row added in between."""
+    monkeypatch.setattr(module, "PART_ROWS", 2)  # parts are read again when they are applied
+    config = kuhn(batch=1, lag=2)
+    publisher, learner = publishing(bus, config)
+    for rows in ((0, 5), (0, 3), (3, 2)):
+        learner.fold(synthetic(config, *rows))
+    first = publisher.publish(1)
+    worker = cache(bus, config)
+    worker.load(first)
+    third = publisher.publish(3)  # a patch on the first
+    read = bus.snapshot
+
+    def begun_anew_meanwhile(games: int) -> Iterator[bytes]:
+        parts = list(read(games))
+        monkeypatch.setattr(bus, "snapshot", read)
+        publisher.start_again(learner)
+        for later in (1, 2, 3):
+            publisher.publish(later)  # the third is a patch on the second now
+        return iter(parts)
+
+    monkeypatch.setattr(bus, "snapshot", begun_anew_meanwhile)
+    assert content(worker.load(third)) == content(learner.snapshot_at(3))
+
+
 def test_a_damaged_snapshot_is_refused_and_the_next_load_is_right(bus: Bus) -> None:
     config = kuhn(batch=1, lag=1)
     publisher, learner = publishing(bus, config)

@@ -702,9 +702,11 @@ def test_a_refusal_is_mended(server: EmbeddedServer, tmp_path: Path) -> None:
 
 
 def test_an_evaluation_may_be_refused_any_number_of_times(
-    server: EmbeddedServer, tmp_path: Path
+    server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each refusal doubles the patience with the next worker, but not beyond what a clock takes."""
+    """After the first refusal it is ordered when it is late, and lateness has an upper bound."""
+    monkeypatch.setattr("rejoinder_learner.evaluations.PATIENCE", 1e-9)
+    monkeypatch.setattr("rejoinder_learner.main.LOOK", 1e-4)
     run = new_run(tmp_path, kuhn(games=40, eval_every=40))
 
     class Refuser(Hand):

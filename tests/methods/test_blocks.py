@@ -22,7 +22,7 @@ from rejoinder.methods.tabular.outcome import MIN_SAMPLED
 from rejoinder.methods.tabular.table import table_of
 from rejoinder.methods.tabular.weighting import WEIGHTINGS, entry_dtype
 from rejoinder.run.checkpoints import first_checkpoint
-from rejoinder.run.config import ConfigError, RunConfig, make_config
+from rejoinder.run.config import ConfigError, RunConfig, load_config, make_config
 from rejoinder.run.rundir import RunDir
 from rejoinder.run.starts import begin, read_start
 from rejoinder.transport.server import EmbeddedServer
@@ -65,6 +65,49 @@ def test_workers_give_the_digest_of_sequential_training(
     leduc = config("leduc", method)
     run = RunDir.create(tmp_path / "run", leduc)
     assert train_with(server, run, 2) == sequential(leduc)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_unordered_training_folds_every_unit_once(
+    method: str, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    kuhn = config("kuhn", method).model_copy(update={"order": "arrival"})
+    run = RunDir.create(tmp_path / "run", kuhn)
+    train_with(server, run, 3)
+    assert sorted(run.ledger()["unit"].tolist()) == list(range(kuhn.units))
+    assert run.result().games == kuhn.games
+    learned = table_of(run.result().rows)
+    assert policy_exploitability(tree_of("kuhn"), learned).exploitability < 0.3  # uniform: 0.46
+
+
+@pytest.mark.parametrize("method", ["leduc", "leduc-rollout"])
+@pytest.mark.parametrize("mask", [0b100, 0b010, 0b111])
+def test_a_delta_that_lies_about_legal_actions_does_not_end_the_training(
+    method: str, mask: int
+) -> None:
+    """Those that were told first count, so no row becomes what nobody would take."""
+    leduc = load_config(method, {"batch": 1, "lag": 0})
+    learner, actor = Learner(leduc), leduc.actor()
+    checks, task = leduc.load_method(), leduc.task()
+
+    def go_on(units: int) -> Any:
+        for _ in range(units):
+            delta = actor.play(learner.units, learner.snapshot_for(learner.units))
+            assert checks.delta_check(task)(delta) is None
+            learner.fold(delta)
+            assert checks.check_snapshot(task, learner.snapshot_for(learner.units).rows) is None
+            assert checks.check_policies(task, learner.policy_rows()) is None
+        return delta
+
+    forged = go_on(3).copy()
+    forged["legal"] = mask
+    for name in {"regret", "average"} & set(forged.dtype.names):
+        forged[name] = np.where([mask >> a & 1 for a in range(3)], 5, 0)
+    if "visits" in forged.dtype.names:
+        forged["visits"] = 1
+    assert checks.delta_check(task)(forged) is None
+    learner.fold(forged)
+    go_on(20)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -172,7 +215,7 @@ def test_outcome_sampling_gives_units_of_long_games_that_are_taken(rules: str) -
     task, method = deal.task(), deal.load_method()
     actor, snapshot = method.actor(task), method.snapshot(task)
     units = [actor.play(unit, snapshot).copy() for unit in range(60)]
-    assert [method.check_delta(task, delta) for delta in units] == [None] * 60
+    assert list(map(method.delta_check(task), units)) == [None] * 60
     least = 1 / MIN_SAMPLED
     assert max(float(np.abs(delta["regret"]).max(initial=0)) for delta in units) > least / 100
 
@@ -190,6 +233,17 @@ def test_what_the_learner_would_refuse_is_an_error_of_its_actor() -> None:
     broken = dataclasses.replace(method, actor=lambda _: Broken())
     with pytest.raises(ValueError, match="unit 3 of the method external is wrong: entry 1 is not"):
         CheckedActor(broken, task).play(3, method.snapshot(task))
+    small = dataclasses.replace(method, most_entries=lambda _: 3)
+    with pytest.raises(ValueError, match=r"unit 3 has \d+ entries, not 3 at most"):
+        CheckedActor(small, task).play(3, method.snapshot(task))
+
+
+def test_a_unit_that_meets_too_many_infosets_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling_method, "_FIRST_ENTRIES", 8)
+    monkeypatch.setattr(sampling_method, "MAX_ENTRIES", 32)
+    leduc = config("leduc", "external")
+    with pytest.raises(ValueError, match="unit 0 meets more than 32 infosets: give units fewer"):
+        leduc.actor().play(0, leduc.load_method().snapshot(leduc.task()))
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)

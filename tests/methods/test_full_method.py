@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from learning import config, learn
-from runtime import outcome, sequential, train_with
+from runtime import Hand, outcome, sequential, train_with
 from trees import tree_of
 
 from rejoinder.methods.exact.full import VARIANTS, FullSolver
 from rejoinder.run.config import ConfigError, make_config
 from rejoinder.run.rundir import RunDir
 from rejoinder.transport.server import EmbeddedServer
+from rejoinder.transport.wire import Deltas
 from rejoinder_learner.sequential import train
 from rejoinder_learner.state import Learner
 
@@ -102,17 +104,63 @@ def test_what_it_requires_is_the_default() -> None:
         ("regret", np.nan, "finite"),
         ("average", -1.0, "negative"),
         ("weight", np.inf, "finite"),
-        ("legal", 1, "at least two"),
-        ("legal", 7, "at least two"),
+        ("key", 12345, "its keys"),
+        ("legal", 1, "legal actions"),
+        ("legal", 7, "legal actions"),
+        ("iterations", 2**60, "at most"),
         ("iterations", 21, "one iteration"),
     ],
 )
 def test_a_delta_that_no_solver_gives_is_refused(field: str, value: Any, said: str) -> None:
     kuhn = config("kuhn", "full")
-    method, task = kuhn.load_method(), kuhn.task()
-    delta = learn(kuhn, 1).rows.copy()
-    assert method.check_delta(task, delta) is None
+    check, delta = kuhn.load_method().delta_check(kuhn.task()), learn(kuhn, 1).rows.copy()
+    assert check(delta) is None
     delta[field][3] = value
-    flaw = method.check_delta(task, delta)
-    assert flaw is not None
-    assert said in flaw
+    assert said in (check(delta) or "")
+
+
+class LiesAboutIterations(Hand):
+    """Gives the state of a solver that has seen more iterations than were played."""
+
+    def work(self, job: str, message: bytes) -> None:
+        answer = self.answer(job, message)
+        if isinstance(answer, Deltas):
+            answer.entries["iterations"] += 7
+        self.bus.deliver([self.player.codec.encode(answer)], job)
+
+
+class Follows(Hand):
+    """Comes when the other one is banned."""
+
+    other: Hand
+
+    def step(self) -> None:
+        if self.other.banned:
+            super().step()
+        else:
+            time.sleep(0.002)
+
+
+def test_who_gives_a_delta_of_another_iteration_is_banned(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    kuhn = config("kuhn", "full")
+    run = RunDir.create(tmp_path / "run", kuhn)
+    liar, honest = LiesAboutIterations(server.url, run, "liar"), Follows(server.url, run, "honest")
+    honest.other = liar
+    assert train_with(server, run, [liar, honest]) == sequential(kuhn)
+    assert run.workers()["banned"] == ["liar"]
+
+
+def test_a_delta_of_some_decisions_only_is_refused() -> None:
+    kuhn = config("kuhn", "full")
+    check, delta = kuhn.load_method().delta_check(kuhn.task()), learn(kuhn, 1).rows
+    assert "its keys are not those of the game's 12 decisions" in (check(delta[1:]) or "")
+
+
+def test_a_snapshot_with_a_decision_of_one_action_is_refused() -> None:
+    kuhn = config("kuhn", "full")
+    rows = learn(kuhn, 1).rows.copy()
+    assert kuhn.load_method().check_snapshot(kuhn.task(), rows) is None
+    rows["legal"][3] = 1
+    assert "at least two" in (kuhn.load_method().check_snapshot(kuhn.task(), rows) or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import statistics
 from typing import Any
@@ -18,6 +19,7 @@ from rejoinder.methods.tabular.table import (
     find,
     find_or_add,
     index_of,
+    is_crowded,
     new_table,
     table_of,
     with_room,
@@ -54,8 +56,8 @@ def known_table(rows: int) -> InfosetTable:
 
 
 def keys_at_home_in(slot: int, capacity: int, count: int) -> list[int]:
-    found = (key for key in range(10_000) if home(key, capacity) == slot)
-    return [next(found) for _ in range(count)]
+    found = (key for key in itertools.count() if home(key, capacity) == slot)
+    return list(itertools.islice(found, count))
 
 
 def used(table: InfosetTable) -> Any:
@@ -98,13 +100,39 @@ def test_keys_that_collide_at_the_last_slot_wrap_around() -> None:
 
 
 def test_keys_that_collide_in_one_table_do_not_in_another() -> None:
-    inverse = pow(SPREAD, -1, WORD)
-    colliding = [product * inverse % WORD for product in range(256)]  # products of one slot
-    assert longest_search(known_table(512), colliding) == 256
-    for keys in (colliding, [key << 48 for key in range(256)]):
-        # A table in some hundred has a factor that does not suit the keys.
-        searches = [longest_search(new_table(ROW, 512), keys) for _ in range(9)]
-        assert statistics.median(searches) < 128
+    colliding = keys_at_home_in(3, capacity=1024, count=200)
+    assert longest_search(known_table(512), colliding) == 200
+    searches = [longest_search(new_table(ROW, 512), colliding) for _ in range(9)]
+    assert statistics.median(searches) < 100
+
+
+KEYS = np.arange(2**14, dtype=np.uint64)
+PATTERNS = {
+    "consecutive": KEYS,
+    "multiples of 2¹⁶": KEYS << np.uint64(16),
+    "multiples of 2³²": KEYS << np.uint64(32),
+    "multiples of 2⁵⁰": KEYS << np.uint64(50),
+    "bit fields": (KEYS & np.uint64(7)) | (KEYS >> np.uint64(3)) << np.uint64(9),
+    "bit fields far apart": (KEYS & np.uint64(63)) << np.uint64(3)
+    | (KEYS >> np.uint64(6)) << np.uint64(50),
+    "multiples of a power of three": KEYS * np.uint64(3**20),
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_factor_that_does_not_suit_the_keys_is_drawn_again(pattern: str) -> None:
+    """Some factors in a hundred leave most keys of a pattern in a few stretches of the slots."""
+    rows = np.zeros(len(KEYS), ROW)
+    rows["key"] = PATTERNS[pattern]
+    for _ in range(200):
+        table = index_of(rows)
+        assert len(table.slots) == 2 * len(rows)
+        assert not is_crowded(table)
+    half, table = len(rows) // 2, new_table(ROW, 8)
+    for n in range(half + 1):
+        table = with_room(table, 1)
+        enter(table, rows["key"][n])
+    assert not is_crowded(table)  # it has just grown
 
 
 def longest_search(table: InfosetTable, keys: list[int]) -> int:

@@ -105,7 +105,7 @@ class Player:
         task, method = config.task(), config.load_method()
         policy = TableSnapshot(method.policy_dtype(task), dense=task.dense)
         parts = self.bus.snapshot_for_evaluation(games)
-        self._snapshots.assemble(policy, lease.snapshot, parts, policies=True)
+        self._snapshots.assemble(policy, lease.snapshot, None, parts, policies=True)
         _complete(policy, lease.snapshot)
         self.evaluations += 1
         matches: Any = play_matches(config, games, policy.table)
@@ -177,26 +177,27 @@ class SnapshotCache:
     def _load(self, wanted: SnapshotId) -> Snapshot:
         if wanted == self._name:
             return self._snapshot
-        chain: list[SnapshotId] = []  # newest first, back to what is here or complete
+        # Newest first, with their bases, back to what is here or complete.
+        chain: list[tuple[SnapshotId, SnapshotId | None]] = []
         held: dict[SnapshotId, SnapshotPart] = {}  # a few that are whole; others are read again
         at: SnapshotId | None = wanted
         while at is not None and at != self._name:
-            chain.append(at)
             data = next(self._bus.snapshot(at.games), b"")
             if not data:
                 raise MissingSnapshot(f"snapshot {at.games} is not on the server")
             first = self._decode(at, data)
             if first.parts == 1 and len(held) < _HELD:
                 held[at] = first
+            chain.append((at, first.base))
             at = first.base
         if at is None:
             self._snapshot = self._empty()
         self._name = None  # a failure may leave it between two snapshots
-        for name in reversed(chain):
+        for name, base in reversed(chain):
             if name in held:
-                self._assemble(self._snapshot, name, [held[name]])
+                self._assemble(self._snapshot, name, base, [held[name]])
             else:
-                self.assemble(self._snapshot, name, self._bus.snapshot(name.games))
+                self.assemble(self._snapshot, name, base, self._bus.snapshot(name.games))
         _complete(self._snapshot, wanted)
         self._name = wanted
         return self._snapshot
@@ -211,17 +212,19 @@ class SnapshotCache:
         self,
         snapshot: Snapshot,
         name: SnapshotId,
+        base: SnapshotId | None,  # what `snapshot` holds; another patch may have come meanwhile
         parts: Iterable[bytes],
         policies: bool = False,
     ) -> None:
         """Apply the parts of one snapshot, each before the next one is read: they may be many."""
         decoded = (self._decode(name, data) for data in parts)
-        self._assemble(snapshot, name, decoded, policies)
+        self._assemble(snapshot, name, base, decoded, policies)
 
     def _assemble(
         self,
         snapshot: Snapshot,
         name: SnapshotId,
+        base: SnapshotId | None,
         parts: Iterable[SnapshotPart],
         policies: bool = False,
     ) -> None:
@@ -231,7 +234,7 @@ class SnapshotCache:
                 raise MissingSnapshot(f"snapshot {name.games} is not on the server")
             if number == 0:
                 first = part
-            elif (part.base, part.size, part.parts) != (first.base, first.size, first.parts):
+            if (part.base, part.size, part.parts) != (base, first.size, first.parts):
                 raise MissingSnapshot(f"snapshot {name.games} has been replaced by another one")
             if part.policies != policies:
                 raise MissingSnapshot(f"the policies after {name.games} games have been replaced")

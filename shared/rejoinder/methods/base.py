@@ -34,6 +34,7 @@ from rejoinder.methods.patch import Patch
 
 Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # of one structured dtype
 Delta: TypeAlias = Rows  # of one unit
+DeltaCheck: TypeAlias = Callable[[Rows], str | None]  # why no unit can have given these entries
 
 
 class Settings(BaseModel):
@@ -108,12 +109,16 @@ class CheckedActor:
     """An actor whose deltas are those that the learner takes, or there are none."""
 
     def __init__(self, method: Method, task: Task) -> None:
-        self._method, self._task, self._actor = method, task, method.actor(task)
+        self._name, self._actor = method.name, method.actor(task)
+        self._check, self._most_entries = method.delta_check(task), method.most_entries(task)
 
     def play(self, unit: int, snapshot: Any) -> Delta:
         delta = self._actor.play(unit, snapshot)
-        if flaw := self._method.check_delta(self._task, delta):
-            raise ValueError(f"unit {unit} of the method {self._method.name} is wrong: {flaw}")
+        if len(delta) > self._most_entries:
+            most = self._most_entries
+            raise ValueError(f"unit {unit} has {len(delta):,} entries, not {most:,} at most")
+        if flaw := self._check(delta):
+            raise ValueError(f"unit {unit} of the method {self._name} is wrong: {flaw}")
         return delta
 
 
@@ -123,6 +128,9 @@ class Model(Protocol):
     @property
     def rows(self) -> Rows:
         """The state in order of first use; later folds write into it."""
+
+    def flaw(self, delta: Delta) -> str | None:
+        """Why the next unit cannot have given this delta, though another one might have."""
 
     def fold(self, first: int, counts: list[int], entries: Rows) -> None:
         """Add the deltas of consecutive units, end to end; `first` were folded before."""
@@ -157,7 +165,7 @@ class Method:
     state_dtype: Callable[[Task], np.dtype[Any]]
     snapshot_dtype: Callable[[Task], np.dtype[Any]]
     most_entries: Callable[[Task], int]  # of one unit
-    check_delta: Callable[[Task, Rows], str | None]  # why no unit can have given these entries
+    delta_check: Callable[[Task], DeltaCheck]
     check_snapshot: Callable[[Task, Rows], str | None]  # why no learner can have sent these rows
     actor: Callable[[Task], Actor]
     model: Callable[[Task, Rows | None], Model]  # from state rows, or from nothing

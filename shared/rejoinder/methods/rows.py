@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 MAX_ROWS = 2**31 - 1
+SPARE = "spare"  # the field of bytes that mean nothing and are zero
 
 _SMALL = 2**20  # bytes of rows that are not worth a reservation
 
@@ -29,7 +30,7 @@ def without_gaps(fields: list[Any]) -> np.dtype[Any]:
     dtype = np.dtype(fields, align=True)
     used = sum(dtype[name].itemsize for name in dtype.names or ())
     if used < dtype.itemsize:
-        dtype = np.dtype([*fields, ("spare", "u1", (dtype.itemsize - used,))], align=True)
+        dtype = np.dtype([*fields, (SPARE, "u1", (dtype.itemsize - used,))], align=True)
     if sum(dtype[name].itemsize for name in dtype.names or ()) != dtype.itemsize:
         raise ValueError(f"fields must be ordered by size, the largest first: {fields}")
     return dtype

@@ -10,7 +10,8 @@
 A checkpoint costs what has changed since the one before: it shares that one's files of the table by
 hard links and adds one (`Increment`). When those weigh as much as `table.bin`, or `MOST_SHARING`
 checkpoints have it, the table is written whole again. Every checkpoint is complete by itself, so
-any of them can be removed; but a shared file that is damaged damages all that share it.
+any of them can be removed. A shared file that is damaged damages all that share it; so it is read
+before it is shared once more, and if it is damaged the table is written whole.
 
 Invariant: a checkpoint whose content is not what was written is never taken; `DamagedError` says
 what is wrong with it. Binary files are raw little-endian rows; their dtype follows from the config.
@@ -206,8 +207,7 @@ def _share(
         manifest = _read_manifest(before)
         names = _table_files(manifest)
         for name in names:  # before any of them is linked: a new file must never be a shared one
-            with _opened(before / name, manifest.files[name]):
-                pass
+            _verify(before / name, manifest.files[name])
     except DamagedError:
         return None
     files = {name: manifest.files[name] for name in names}
@@ -233,8 +233,9 @@ def _share_evaluation(
             return None
         if file.head != part.head.hex():
             return None
+        _verify(before / name, file)
         link_or_copy(before / name, folder / name)
-    except (DamagedError, FileNotFoundError):
+    except DamagedError:
         return None
     return file
 
@@ -453,6 +454,12 @@ def _read_blocks(path: Path, file: _File, dtype: np.dtype[Any]) -> Iterator[Rows
             found.update(content)
             yield np.frombuffer(content, dtype)
     _check(path, file, found)
+
+
+def _verify(path: Path, file: _File) -> None:
+    """DamagedError if the file is not what was written."""
+    with _opened(path, file) as opened:
+        _check(path, file, hashlib.file_digest(opened, "sha256"))
 
 
 @contextmanager

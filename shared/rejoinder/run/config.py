@@ -245,7 +245,9 @@ def _kernel(game_name: str, rules: Rules, abstraction: str, method: str) -> str:
     game = GAMES[game_name]
     template = hashlib.sha256(game.template(rules).tobytes()).hexdigest()
     clamps = game.abstraction(abstraction).capability(Clamps)
-    return kernel_identity(game.dtype, METHODS[method].code, f"{template} {clamps}")
+    facts = (template, clamps, game.players, game.starts, game.max_decisions(rules))
+    code = (*METHODS[method].code, METHODS[method].settings)
+    return kernel_identity(game.dtype, code, " ".join(map(str, facts)))
 
 
 def load_config(name_or_path: str | Path, overrides: Overrides = ()) -> RunConfig:

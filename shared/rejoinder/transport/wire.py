@@ -40,6 +40,7 @@ from typing_extensions import TypedDict
 
 from rejoinder.methods.base import Delta
 from rejoinder.methods.patch import Patch
+from rejoinder.methods.rows import SPARE
 from rejoinder.run.config import MAX_GAMES, Learning
 from rejoinder.run.ledger import SnapshotId
 
@@ -84,11 +85,15 @@ def _read_rows(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _read_counts(value: Any) -> tuple[int, ...]:
+    if type(value) is bytes and len(value) > MAX_LEASE * _COUNT.itemsize:
+        raise ValueError(f"a message has at most {MAX_LEASE} units")
     return tuple(_read_rows(value, _COUNT).tolist())
 
 
 def _read_entries(value: Any, info: ValidationInfo) -> Delta:
     entries: Delta = _read_rows(value, cast(Codec, info.context).entry)
+    if SPARE in (entries.dtype.names or ()) and entries[SPARE].any():
+        raise ValueError("spare bytes must be zero")
     return entries
 
 
@@ -128,7 +133,7 @@ Counts = Annotated[
 Entries = Annotated[
     Any, PlainValidator(_read_entries), PlainSerializer(lambda entries: entries.tobytes())
 ]
-Rows = Annotated[Patch, PlainValidator(_read_patch), PlainSerializer(_write_patch)]
+PatchedRows = Annotated[Patch, PlainValidator(_read_patch), PlainSerializer(_write_patch)]
 Utility = Annotated[Number, Field(ge=-1e9, le=1e9)]
 NotNegative = Annotated[Number, Field(ge=0, le=1e9)]
 
@@ -198,7 +203,7 @@ class SnapshotPart:
     parts: Annotated[Whole, Field(ge=1, le=_MAX_PARTS)]
     size: Annotated[Whole, Field(ge=0, le=_MAX_ROWS)]  # rows of the whole
     policies: Flag  # for an evaluation
-    patch: Rows  # what its rows are depends on `policies`
+    patch: PatchedRows  # what its rows are depends on `policies`
 
 
 class Match(TypedDict):
@@ -260,6 +265,7 @@ class Codec:
         self._method, self._task = config.load_method(), config.task()
         self._fingerprint = bytes.fromhex(config.fingerprint)
         self._most_entries = self._method.most_entries(self._task)
+        self._check_delta = self._method.delta_check(self._task)
         self.entry = self._method.delta_dtype(self._task)
         self.snapshot_row = self._method.snapshot_dtype(self._task)
         self.policy_row = self._method.policy_dtype(self._task)
@@ -326,11 +332,11 @@ class Codec:
         counts = deltas.counts
         if not 0 < len(counts) <= min(MAX_LEASE, MAX_GAMES - deltas.first):
             return f"{len(counts)} units in one message"
-        if min(counts) < 1 or max(counts) > self._most_entries:
-            return f"counts must be from 1 to {self._most_entries}"
+        if max(counts) > self._most_entries:
+            return f"counts must be at most {self._most_entries}"
         if len(deltas.entries) != sum(counts):
             return f"{len(deltas.entries)} entries, not {sum(counts)}"
-        return self._method.check_delta(self._task, deltas.entries)
+        return self._check_delta(deltas.entries)
 
     def _flaw_of_snapshot(self, snapshot: SnapshotPart) -> str | None:
         games, base, (index, rows) = snapshot.id.games, snapshot.base, snapshot.patch

@@ -115,6 +115,11 @@ class FullSolver:
             by_slot[layout.slot] = mine[name][layout.row, layout.action]
         _match_all(self.tree.form.infosets, work, self.tree.game.players)
 
+    @property
+    def decisions(self) -> Rows:
+        """The rows before the first iteration: every state has these keys and legal actions."""
+        return self._layout.rows
+
     def policy(self) -> InfosetTable:
         """The strategies by policy key, as agents and other trees take them."""
         return table_of(policies(self.rows()))

@@ -8,22 +8,25 @@ time. The state after n iterations does not depend on how they are cut into unit
 
 from __future__ import annotations
 
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from rejoinder.games.base import Abstraction, Game, Rules
 from rejoinder.kernel.jit import kernel
 from rejoinder.kernel.masks import mask_table
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
 from rejoinder.methods.exact.full import VARIANTS, FullSolver, policies, row_dtype
-from rejoinder.methods.exact.tree import build_tree, why_not_enumerable
+from rejoinder.methods.exact.tree import Tree, build_tree, why_not_enumerable
 from rejoinder.methods.learned import learned_rows
 from rejoinder.methods.rows import opaque
 from rejoinder.methods.tabular.model import TableModel, TableSnapshot
 from rejoinder.methods.tabular.table import find_or_add
 
 MAX_ENTRIES = 2**22  # of one unit
+MAX_ITERATIONS = 2**53  # those of the runs before it, too; the kernels count in floats
 
 
 class FullSettings(Settings):
@@ -46,8 +49,7 @@ class FullActor:
     """Goes on with the solving of one task."""
 
     def __init__(self, task: Task) -> None:
-        tree = build_tree(task.game, task.rules, task.abstraction)
-        self._solver = FullSolver(tree, task.settings.algorithm)
+        self._solver = _solver(task)
         self._iterations = task.settings.iterations
 
     def play(self, unit: int, snapshot: TableSnapshot) -> Delta:  # noqa: ARG002
@@ -55,6 +57,15 @@ class FullActor:
         self._solver.restore(snapshot.rows)
         self._solver.run(self._iterations)
         return self._solver.rows()
+
+
+def _solver(task: Task) -> FullSolver:
+    return FullSolver(_tree(task.game, task.rules, task.abstraction), task.settings.algorithm)
+
+
+@lru_cache(maxsize=2)
+def _tree(game: Game, rules: Rules, abstraction: Abstraction) -> Tree:
+    return build_tree(game, rules, abstraction)
 
 
 def _model(task: Task, rows: Rows | None) -> TableModel:
@@ -65,13 +76,36 @@ def _model(task: Task, rows: Rows | None) -> TableModel:
     def gather(rows: Rows, index: Any) -> Rows:
         return opaque(rows)[index].view(rows.dtype)  # type: ignore[no-any-return]
 
-    return TableModel(row_dtype(task.actions), replace, gather, rows)
+    def flaw(rows: Rows, delta: Delta) -> str | None:
+        due = int(rows["iterations"].max(initial=0)) + task.settings.iterations
+        return None if (delta["iterations"] == due).all() else f"it is not of iteration {due}"
+
+    return TableModel(row_dtype(task.actions), replace, gather, rows, flaw=flaw)
 
 
 @kernel
 def _find(table: Any, entries: Any, touched: Any) -> None:
     for e in range(len(entries)):
         touched[e] = find_or_add(table, entries[e].key)
+
+
+class FullDeltaCheck:
+    """A delta is a state of the game's tree; that is enumerated when the first one comes."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    @cached_property
+    def _decisions(self) -> Rows:
+        return _solver(self._task).decisions
+
+    def __call__(self, delta: Rows) -> str | None:
+        expected = self._decisions
+        if len(delta) != len(expected) or (delta["key"] != expected["key"]).any():
+            return f"its keys are not those of the game's {len(expected)} decisions"
+        if (delta["legal"] != expected["legal"]).any():
+            return "its legal actions are not the game's"
+        return _check_rows(self._task, delta)
 
 
 def _check_rows(task: Task, rows: Rows) -> str | None:
@@ -87,6 +121,8 @@ def _check_rows(task: Task, rows: Rows) -> str | None:
         return "a decision has at least two of the game's actions"
     if (sums[:, ~legal] != 0).any():
         return "an action that is not legal has no regret and no average"
+    if (rows["iterations"] > MAX_ITERATIONS).any():
+        return f"a run has at most {MAX_ITERATIONS} iterations"
     if len(np.unique(rows["iterations"])) > 1 or len(np.unique(rows["weight"])) > 1:
         return "all rows must be of one iteration"
     return None
@@ -121,7 +157,7 @@ FULL = Method(
     snapshot_dtype=lambda task: row_dtype(task.actions),
     most_entries=lambda _: MAX_ENTRIES,
     check_task=lambda task: why_not_enumerable(task.game, task.rules),
-    check_delta=_check_rows,
+    delta_check=FullDeltaCheck,
     check_snapshot=_check_rows,
     actor=FullActor,
     model=_model,

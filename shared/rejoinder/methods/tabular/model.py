@@ -16,6 +16,8 @@ _MANY = 16  # one row in so many is too many to be sorted
 
 # (table, deltas of the units from `first` on, entries of each, out: the row of each entry)
 Fold = Callable[[InfosetTable, Any, int, list[int], Any], None]
+# (rows, delta of the next unit) → why it cannot follow
+Flaw = Callable[[Any, Any], str | None]
 
 
 class TableModel:
@@ -28,8 +30,9 @@ class TableModel:
         snapshot_rows: Callable[[Any, Any], Any],  # of the rows with these numbers
         rows: Any = None,
         dense: int | None = None,
+        flaw: Flaw = lambda _rows, _delta: None,
     ) -> None:
-        self._fold, self._snapshot_rows = fold, snapshot_rows
+        self._fold, self._snapshot_rows, self._flaw = fold, snapshot_rows, flaw
         empty = rows is None
         self._table = new_table(dtype, _FIRST_ROWS, dense) if empty else table_of(rows, dense)
         self._touched: list[Any] = []  # rows written since the newest snapshot
@@ -37,6 +40,9 @@ class TableModel:
     @property
     def rows(self) -> Any:
         return self._table.rows[: self._table.size[0]]
+
+    def flaw(self, delta: Any) -> str | None:
+        return self._flaw(self.rows, delta)
 
     def fold(self, first: int, counts: list[int], entries: Any) -> None:
         self._table = with_room(self._table, len(entries))

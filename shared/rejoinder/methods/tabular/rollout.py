@@ -284,10 +284,10 @@ def fold(
         entry = entries[e]
         touched[e] = find_or_add(table, entry.key)
         row = table.rows[touched[e]]
-        legal = load(entry, "legal")
         if row.updates == 0:
-            store(row, "legal", legal)
-            _set_uniform(row.policy, legal)
+            store(row, "legal", load(entry, "legal"))
+            _set_uniform(row.policy, load(row, "legal"))
+        legal = load(row, "legal")  # those of an entry that lies about them are not
         row.updates += 1
         row.reach += entry.reach
         left = legal

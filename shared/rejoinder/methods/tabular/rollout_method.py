@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -112,7 +113,7 @@ def _state_dtype(task: Task) -> np.dtype[Any]:
     return row_dtype(task.actions, task.settings.kept_policies)
 
 
-def _check_delta(task: Task, entries: Rows) -> str | None:
+def _check_entries(task: Task, entries: Rows) -> str | None:
     flaw = first_flaw(entries, task.actions)
     return (
         f"entry {flaw} is not what a game gives" if flaw >= 0 else check_keys(task.dense, entries)
@@ -147,7 +148,7 @@ ROLLOUT = Method(
     state_dtype=_state_dtype,
     snapshot_dtype=lambda task: policy_dtype(task.actions),
     most_entries=lambda task: task.game.max_decisions(task.rules),
-    check_delta=_check_delta,
+    delta_check=lambda task: partial(_check_entries, task),
     check_snapshot=lambda task, rows: check_policies(rows, task.dense),
     actor=RolloutActor,
     model=_model,

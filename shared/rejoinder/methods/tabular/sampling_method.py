@@ -6,6 +6,7 @@ The modules of their names have the algorithms, `walks` what these have in commo
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from rejoinder.methods.tabular.external import play_external
 from rejoinder.methods.tabular.model import TableModel, TableSnapshot
 from rejoinder.methods.tabular.outcome import play_outcome
 from rejoinder.methods.tabular.policy import read_policies
-from rejoinder.methods.tabular.table import EMPTY, new_table
+from rejoinder.methods.tabular.table import EMPTY, drawn_again, is_crowded, new_table
 from rejoinder.methods.tabular.walks import Block, Scratch, frame_dtype, round_sums, sums_dtype
 from rejoinder.methods.tabular.weighting import (
     DISCOUNTED,
@@ -102,6 +103,7 @@ class BlockActor:
             getattr(task.settings, "exploration", 0.0),
         )
         self._delta = new_table(sums_dtype(task.actions), _FIRST_ENTRIES)
+        self._emptied = 0
         self._entry_dtype = entry_dtype(task.actions)
 
     def play(self, unit: int, snapshot: TableSnapshot) -> Delta:
@@ -120,8 +122,11 @@ class BlockActor:
                 )
             except MemoryError:  # a unit can be played again from its beginning
                 room = 2 * len(self._delta.rows)
-                if room > 2 * MAX_ENTRIES:
-                    raise
+                if room > MAX_ENTRIES:
+                    raise ValueError(
+                        f"unit {unit} meets more than {MAX_ENTRIES:,} infosets: "
+                        "give units fewer iterations"
+                    ) from None
                 self._delta = new_table(self._delta.rows.dtype, room)
             else:
                 sums = self._delta.rows[: self._delta.size[0]]
@@ -130,10 +135,16 @@ class BlockActor:
                 return made
 
     def _empty_delta(self) -> None:
+        now = self._emptied & (self._emptied - 1) == 0  # units meet much the same keys
+        crowded = now and is_crowded(self._delta)
+        self._emptied += 1
         used = self._delta.rows[: self._delta.size[0]]
         used.view(np.uint8).fill(0)
-        self._delta.slots.fill(EMPTY)
-        self._delta.size[0] = 0
+        if crowded:
+            self._delta = drawn_again(self._delta)
+        else:
+            self._delta.slots.fill(EMPTY)
+            self._delta.size[0] = 0
 
 
 def _model(task: Task, rows: Rows | None) -> TableModel:
@@ -198,7 +209,7 @@ def _decisions(delta: Rows) -> Rows:
     return made
 
 
-def _check_delta(task: Task, entries: Rows) -> str | None:
+def _check_entries(task: Task, entries: Rows) -> str | None:
     flaw = first_flaw(entries, task.actions, MAX_SUM)
     return (
         f"entry {flaw} is not what a unit gives" if flaw >= 0 else check_keys(task.dense, entries)
@@ -236,7 +247,7 @@ def _method(name: str, settings: type[SamplingSettings], play_block: Kernel, sol
         state_dtype=_state_dtype,
         snapshot_dtype=lambda task: strategy_dtype(task.actions),
         most_entries=lambda _: MAX_ENTRIES,
-        check_delta=_check_delta,
+        delta_check=lambda task: partial(_check_entries, task),
         check_snapshot=_check_snapshot,
         actor=lambda task: BlockActor(task, play_block),
         model=_model,

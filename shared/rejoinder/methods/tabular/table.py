@@ -5,9 +5,10 @@ infosets were first met; that order is what digests and checkpoints see. `slots`
 open-addressing index over it (row numbers, linear probing, power-of-two capacity, at most half
 full) and can be rebuilt from the rows at any time, so its size never shows in any result.
 
-Hashing is by multiplication: the highest bits of key · spread are the slot. The factor is the
-golden ratio, which spreads keys that are close to each other evenly, with random lower bits of the
-table's own, so that nobody can send keys that are known to collide (Dietzfelbinger et al., 1997).
+Hashing is by multiplication: the highest bits of key · spread are the slot. The factor is random
+and the table's own, so that nobody can send keys that are known to collide. Few factors do not suit
+a pattern of keys; one that does not is drawn again whenever an index is made (`is_crowded`). (A
+second multiplication suits any keys, and makes external sampling a fifth slower.)
 
 Dense keys. A game whose keys are all below some n has the identity for a hash (`spread` 1, nothing
 shifted out) and a slot for each of them: the same code then neither collides nor probes, and the
@@ -26,8 +27,10 @@ from rejoinder.methods.rows import new_rows, opaque, room_for, widened
 
 SLOT = np.dtype("<i4")
 EMPTY = -1  # in a slot: no row is here
+TWICE = -1  # instead of the slots that were passed by
 
-_GOLDEN = 0x9E37 << 48  # the highest bits of 2⁶⁴ / φ
+_CROWDED = 1.0  # slots that a search passes by on average; half full with random keys it is 0.5
+_DRAWS = 8  # of a factor for one index
 
 
 class InfosetTable(NamedTuple):
@@ -47,8 +50,7 @@ def new_table(row_dtype: np.dtype[Any], rows: int, dense: int | None = None) -> 
     if dense is not None:
         slots = _empty_slots(room_for(dense + 1))
         return InfosetTable(slots, rows_made, size, np.uint64(1), np.uint64(0))
-    spread = np.uint64(_GOLDEN | secrets.randbits(48) | 1)
-    return _indexing(InfosetTable(None, rows_made, size, spread, None), 2 * room)
+    return _indexing(InfosetTable(None, rows_made, size, _factor(), None), 2 * room)
 
 
 def with_room(table: InfosetTable, rows: int) -> InfosetTable:
@@ -64,9 +66,7 @@ def table_of(rows: Any, dense: int | None = None) -> InfosetTable:
     """A table that holds a copy of the given rows."""
     table = new_table(rows.dtype, max(len(rows), 1), dense)
     opaque(table.rows)[: len(rows)] = opaque(rows)
-    _check_room(table.slots, len(rows))
-    enter(table, 0, len(rows))
-    return table
+    return indexed(table, table.rows, len(rows))
 
 
 def index_of(rows: Any, dense: int | None = None) -> InfosetTable:
@@ -80,12 +80,39 @@ def indexed(table: InfosetTable, rows: Any, used: int) -> InfosetTable:
     ValueError if a key is there twice, or if there are more rows than there are dense keys.
     """
     first, made = int(table.size[0]), table._replace(rows=rows)
-    if table.spread != 1 and 2 * used > len(table.slots):
-        first, made = 0, _indexing(made, 2 * room_for(used))
+    if table.spread != 1 and (first == 0 or 2 * used > len(table.slots)):
+        return _indexed_anew(made, max(2 * room_for(used), len(table.slots)), used)
     _check_room(made.slots, used)
-    if not enter(made, first, used):
+    if enter(made, first, used) == TWICE:
         raise ValueError("a key is there twice")
     return made
+
+
+def is_crowded(table: InfosetTable) -> bool:
+    """Whether the factor does not suit the keys; where they are dense, none does better."""
+    return bool(table.spread != 1 and _steps(table) > _CROWDED * table.size[0])
+
+
+def drawn_again(table: InfosetTable) -> InfosetTable:
+    """An empty table in the same memory with another factor; the rows must be zero."""
+    return _indexing(table._replace(spread=_factor()), len(table.slots))
+
+
+def _indexed_anew(table: InfosetTable, capacity: int, used: int) -> InfosetTable:
+    """The table with a new index; the factor stays as long as it suits the keys."""
+    for _ in range(_DRAWS):
+        made = _indexing(table, capacity)
+        steps = enter(made, 0, used)
+        if steps == TWICE:
+            raise ValueError("a key is there twice")
+        if steps <= _CROWDED * used:
+            break
+        table = table._replace(spread=_factor())
+    return made
+
+
+def _factor() -> np.uint64:
+    return np.uint64(secrets.randbits(64) | 3)
 
 
 def _check_room(slots: Any, rows: int) -> None:
@@ -109,21 +136,38 @@ def _with_room_for(table: InfosetTable, rows: int) -> InfosetTable:
     wider = widened(table.rows, n, room)
     if table.spread == 1:
         return table._replace(rows=wider)
-    bigger = _indexing(table._replace(rows=wider), 2 * room)
-    enter(bigger, 0, n)
-    return bigger
+    return _indexed_anew(table._replace(rows=wider), 2 * room, n)
 
 
 @kernel
 def enter(table: Any, first: Any, end: Any) -> Any:
-    """Enter the last rows, first … end−1, into the index; False if a key is there twice."""
-    unique = True
+    """Enter the last rows, first … end−1, into the index; returns the slots that were passed by,
+    or TWICE if a key is there twice."""
+    unique, steps = True, 0
     for r in range(first, end):
-        slot = _probe(table, table.rows[r].key)
+        key = table.rows[r].key
+        slot = _probe(table, key)
         unique = unique and table.slots[slot] == EMPTY
         table.slots[slot] = r
+        steps += _passed(table, key, slot)
     table.size[0] = end
-    return unique
+    return steps if unique else TWICE
+
+
+@kernel
+def _steps(table: Any) -> Any:
+    """The slots that searches for all the keys pass by."""
+    steps = 0
+    for r in range(table.size[0]):
+        key = table.rows[r].key
+        steps += _passed(table, key, _probe(table, key))
+    return steps
+
+
+@hot
+def _passed(table: Any, key: Any, slot: Any) -> Any:
+    last = np.uint64(len(table.slots) - 1)
+    return np.int64((np.uint64(slot) - ((key * table.spread) >> table.shift)) & last)
 
 
 @hot

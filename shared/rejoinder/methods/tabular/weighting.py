@@ -155,8 +155,9 @@ def _find_some(table: Any, entries: Any, first: Any, touched: Any) -> Any:
 
 @rule
 def _add(row: Any, entry: Any, floor: Any) -> None:
-    legal = load(entry, "legal")
-    store(row, "legal", legal)
+    if not some(load(row, "legal")):
+        store(row, "legal", load(entry, "legal"))
+    legal = load(row, "legal")  # those of an entry that lies about them are not
     row.visits = min(np.int64(row.visits) + np.int64(entry.visits), MAX_COUNT)
     row.weight += np.float32(entry.visits)
     left = legal
@@ -202,6 +203,8 @@ def first_flaw(entries: Any, actions: Any, most: Any) -> Any:
             if not (abs(regret) <= most and average >= 0.0 and average <= most):  # NaN too
                 return e
             if not has(legal, a) and (regret != 0 or average != 0):
+                return e
+            if regret != 0 and entry.visits == 0:
                 return e
     return -1
 
