@@ -3,6 +3,7 @@ own, or threads of such processes; the learner is whoever calls."""
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from rejoinder.transport.server import end_with_parent
 
 REAL = "rejoinder_worker.main"  # the module whose `serve` a worker runs
 QUIET = {"eval_every": 0, "checkpoint_every": 0}  # nothing but training
+_LOOK = 1.0  # seconds between two looks at processor times
 _LEAVING = 10.0  # seconds that a worker may take to end
 
 
@@ -87,35 +89,40 @@ def next_lease(bus: Bus) -> tuple[str, bytes] | None:
 class WatchedBus(Bus):
     """A learner's bus that notes when the first and the last snapshot of the timed games went out.
 
-    Each time with the processor seconds of this process and of the server so far.
+    The processor seconds of this process and of the server are looked up now and then: that takes
+    half a millisecond.
     """
 
     def __init__(self, client: Any, run: str, first: int, server: int | None) -> None:
         super().__init__(client, run)
         self._first, self._server = first, server or 0  # games that are not timed; process id
-        self.began = self.ended = (0, 0.0, 0.0, 0.0)  # games, time, learner, server
+        self._began = self._ended = (0, 0.0)  # games, time
+        self._used: list[tuple[float, float, float]] = []  # time, learner, server
 
     def name_newest(self, name: SnapshotId) -> None:
         super().name_newest(name)
-        learner, server = time.process_time(), cpu_seconds(self._server)
-        self.ended = (name.games, time.perf_counter(), learner, server)
-        if self.began[0] < self._first:
-            self.began = self.ended
+        self._ended = (name.games, time.perf_counter())
+        if self._began[0] < self._first:
+            self._began = self._ended
+            self._used.clear()
+        if not self._used or self._ended[1] - self._used[-1][0] > _LOOK:
+            used = (time.process_time(), cpu_seconds(self._server))
+            self._used.append((self._ended[1], *used))
 
     @property
     def rate(self) -> float:
         """Games a second."""
-        games, seconds, *_ = self._differences()
-        return games / seconds
+        if self._ended == self._began:
+            raise ValueError(f"{self._ended[0]:,} games are too few to be timed")
+        return (self._ended[0] - self._began[0]) / (self._ended[1] - self._began[1])
 
     @property
     def shares(self) -> tuple[float, float]:
         """Of a core: what learner and server have used."""
-        _, seconds, learner, server = self._differences()
-        return learner / seconds, server / seconds
-
-    def _differences(self) -> list[float]:
-        return [after - before for before, after in zip(self.began, self.ended, strict=True)]
+        seconds, learner, server = (
+            after - before for before, after in zip(self._used[0], self._used[-1], strict=True)
+        )
+        return (learner / seconds, server / seconds) if seconds else (math.nan, math.nan)
 
 
 def cpu_seconds(pid: int) -> float:

@@ -4,7 +4,8 @@ The chain. The first snapshot goes out complete, every later one as a patch on t
 before it. When the patches since the last complete one weigh as much as the table, the chain begins
 anew: the oldest snapshot still needed goes out complete, the later ones as patches, and everything
 older is dropped. So the cost of publishing follows what has changed, and a worker that comes new
-reads at most about twice the table.
+reads at most about twice the table. A small snapshot of which most has changed goes out complete
+by itself; older ones are dropped when nobody needs them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Publisher:
         self._telemetry = telemetry or LearnerMetrics(bus.run)
         self.sent_bytes = 0
         self._published: list[SnapshotId] = []  # the chain, oldest first
+        self._complete: set[SnapshotId] = set()  # those of them that are no patches
         self._abandoned: set[int] = set()  # games of the snapshots of chains before
         self._patched = 0  # rows in the patches since the last complete one
 
@@ -42,6 +44,7 @@ class Publisher:
         self._learner = learner
         self._abandoned |= self._bus.snapshots()  # those of a learner before this one, too
         self._published.clear()
+        self._complete.clear()
 
     def publish(self, games: int) -> SnapshotId:
         """See to it that the snapshot after so many games is on the server; returns its name."""
@@ -50,8 +53,12 @@ class Publisher:
             return wanted
         begin = time.perf_counter()
         base = max((name for name in self._published if name.games < games), default=None)
-        too_heavy = self._patched > len(self._learner.rows)
-        if base is None or too_heavy or not self._learner.remembers(base.games):
+        if base is None or not self._learner.remembers(base.games):
+            self._begin_chain(wanted)
+        elif self._has_changed_altogether(base, wanted):
+            self._send_complete(wanted)
+            self._drop_outdated()
+        elif self._patched > len(self._learner.rows):
             self._begin_chain(wanted)
         else:
             self._send_patch(wanted, base)
@@ -72,14 +79,37 @@ class Publisher:
         """The oldest snapshot that is still needed, complete; the later ones as patches on it."""
         oldest = self._learner.oldest
         needed = {name for name in self._published if name.games >= oldest.games} | {wanted}
-        outdated = self._abandoned | {name.games for name in self._published}
-        config = self._learner.config
-        snapshot = self._learner.snapshot_at(oldest.games // (config.batch * config.block))
-        self._bus.publish(oldest, self._parts(oldest, None, _all(snapshot.rows)))
-        self._published, self._patched = [oldest], 0
+        self._abandoned |= {name.games for name in self._published}
+        self._published, self._complete = [], set()
+        self._send_complete(oldest)
         for name in sorted(needed - {oldest}):
             self._send_patch(name, self._published[-1])
-        self._bus.drop_snapshots(outdated - {name.games for name in self._published})
+        self._drop_outdated()
+
+    def _has_changed_altogether(self, base: SnapshotId, name: SnapshotId) -> bool:
+        """Whether most of a snapshot is another than in the one before, and all of it is small."""
+        size = self._learner.size_at(name.games)
+        if size > PART_ROWS:
+            return False
+        return 2 * len(self._learner.changes(base.games, name.games).index) > size
+
+    def _send_complete(self, name: SnapshotId) -> None:
+        config = self._learner.config
+        snapshot = self._learner.snapshot_at(name.games // (config.batch * config.block))
+        self._bus.publish(name, self._parts(name, None, _all(snapshot.rows)))
+        self._published = sorted([*self._published, name])
+        self._complete.add(name)
+        self._patched = 0
+
+    def _drop_outdated(self) -> None:
+        """What is older than the newest complete snapshot that is as old as one still needed."""
+        oldest = self._learner.oldest.games
+        first = max((name for name in self._complete if name.games <= oldest), default=None)
+        if first is not None:
+            self._abandoned |= {name.games for name in self._published if name < first}
+            self._published = [name for name in self._published if name >= first]
+            self._complete.intersection_update(self._published)
+        self._bus.drop_snapshots(self._abandoned - {name.games for name in self._published})
         self._abandoned.clear()
 
     def _send_patch(self, name: SnapshotId, base: SnapshotId) -> None:
