@@ -3,7 +3,6 @@ own, or threads of such processes; the learner is whoever calls."""
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
@@ -105,7 +104,7 @@ class WatchedBus(Bus):
         if self._began[0] < self._first:
             self._began = self._ended
             self._used.clear()
-        if not self._used or self._ended[1] - self._used[-1][0] > _LOOK:
+        if len(self._used) < 2 or self._ended[1] - self._used[-1][0] > _LOOK:
             used = (time.process_time(), cpu_seconds(self._server))
             self._used.append((self._ended[1], *used))
 
@@ -122,7 +121,7 @@ class WatchedBus(Bus):
         seconds, learner, server = (
             after - before for before, after in zip(self._used[0], self._used[-1], strict=True)
         )
-        return (learner / seconds, server / seconds) if seconds else (math.nan, math.nan)
+        return learner / seconds, server / seconds
 
 
 def cpu_seconds(pid: int) -> float:

@@ -9,6 +9,9 @@ a server, and a learner that has the whole table takes them in, as in `rejoinder
     checkpoint_pause_ms   the longest time that the learner did not fold because of a checkpoint
     policy_ms             a policy by identifier over HTTP: the median
     entries_per_second    received, decoded, checked, folded, recorded and published
+
+All of it twice: with dense keys, and with keys that are any words (`mixed_keys_…`), whose index has
+to be hashed and grown.
 """
 
 from __future__ import annotations
@@ -55,14 +58,14 @@ _RECORDED = 200  # units
 _ASKED = 500  # policies
 _STARTING = 180.0  # seconds
 
-_MOST = {
-    "learner_mib": 1024,
-    "worker_mib": 600,
-    "gateway_mib": 1024,
-    "checkpoint_pause_ms": 500,
-    "policy_ms": 5,
-}
-_LEAST = {"entries_per_second": 2_000_000}
+_MOST = (
+    ("learner_mib", 1024),
+    ("worker_mib", 600),
+    ("gateway_mib", 1024),
+    ("checkpoint_pause_ms", 500),
+    ("policy_ms", 5),
+)
+_LEAST = (("entries_per_second", 2_000_000),)
 
 
 def run(say: Callable[[str], None]) -> Result:
@@ -77,30 +80,27 @@ def run(say: Callable[[str], None]) -> Result:
 
 def _measure(result: Result, folder: Path, say: Callable[[str], None]) -> None:
     in_a_process(_warm_up, folder / "small")
-    config = table_config(table_game.INFOSETS)
-    directory = RunDir.create(folder / "runs" / "table", config)
-    for measure in (_train, _ask, _take_in):
-        result.figures |= (found := measure(directory, folder))
-        say(", ".join(f"{name}: {value:,.1f}" for name, value in found.items()))
-    figures = result.figures
-    result.judge(
-        {f"{name} is at most {most:,}": figures[name] <= most for name, most in _MOST.items()}
-        | {
-            f"{name} is at least {least:,}": figures[name] >= least
-            for name, least in _LEAST.items()
-        },
-        say,
-    )
+    for prefix in ("", "mixed_keys_"):
+        config = table_config(table_game.INFOSETS, mixed_keys=bool(prefix))
+        directory = RunDir.create(folder / f"{prefix}runs" / "table", config)
+        figures: dict[str, float] = {}
+        for measure in (_train, _ask, _take_in):
+            figures |= (found := measure(directory, folder))
+            say(", ".join(f"{prefix}{name}: {value:,.1f}" for name, value in found.items()))
+        result.figures |= {f"{prefix}{name}": value for name, value in figures.items()}
+        most = {f"{prefix}{n} is at most {limit:,}": figures[n] <= limit for n, limit in _MOST}
+        least = {f"{prefix}{n} is at least {limit:,}": figures[n] >= limit for n, limit in _LEAST}
+        result.judge(most | least, say)
 
 
-def table_config(infosets: int) -> RunConfig:
+def table_config(infosets: int, mixed_keys: bool = False) -> RunConfig:
     units = -(-_MEETINGS * infosets // (4 * _ITERATIONS))
     units += -units % _BATCH
     games = units * _ITERATIONS
     return make_config(
         {
             "game": table_game.GAME.name,
-            "rules": {"infosets": infosets},
+            "rules": {"infosets": infosets, "mixed_keys": mixed_keys},
             "method.name": "external",
             "method.iterations": _ITERATIONS,
             "batch": _BATCH,
@@ -156,8 +156,10 @@ def _ask(directory: RunDir, _: Path) -> dict[str, float]:
     try:
         address = urlsplit(json.loads(gateway.stdout.readline())["address"])
         connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=300)
+        rules = directory.config.rules
         chosen = random.Random(1).sample(range(table_game.INFOSETS), _ASKED)
-        times = [_answer(connection, f"{key:016x}") for key in chosen]
+        keys = [table_game.key_of(*divmod(number, 2), rules) for number in chosen]
+        times = [_answer(connection, f"{key:016x}") for key in keys]
         peak = _peak_bytes(gateway.pid)
     finally:
         gateway.terminate()

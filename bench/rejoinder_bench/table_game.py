@@ -2,7 +2,8 @@
 
 Each of two players is dealt one of n cards, all equally likely, and plays one of three moves; they
 see nothing else. Who wins depends on the moves and on the cards. So there are n infosets a player,
-each as likely as any other, and 2n in all. Keys are dense: twice the card, plus the player.
+each as likely as any other, and 2n in all. Keys are dense (twice the card, plus the player), or
+these mixed.
 """
 # ruff: noqa: ARG001 (the contract fixes the signatures of rules)
 
@@ -17,7 +18,7 @@ from pydantic import BaseModel, Field
 from rejoinder.games import GAMES, contract
 from rejoinder.games.base import Game, Rules, States, concrete
 from rejoinder.kernel.jit import rule
-from rejoinder.kernel.rng import below
+from rejoinder.kernel.rng import below, mix
 
 NO_CARD = -1
 MOVES = ("rock", "paper", "scissors")
@@ -30,6 +31,7 @@ STATE = np.dtype(
         ("moves", "i1", (2,)),  # by order of play
         ("n_moves", "i1"),
         ("first", "i1"),  # the seat that acts first
+        ("mixed", "?"),  # whether keys are
     ],
     align=True,
 )
@@ -38,6 +40,8 @@ STATE = np.dtype(
 class TableRules(Rules):
     infosets: int = Field(INFOSETS, ge=2, le=2**31 - 2, multiple_of=2)
     """How many there are, of both players together."""
+    mixed_keys: bool = False
+    """Whether keys are any words, as in most games, instead of dense."""
 
 
 class TableView(BaseModel):
@@ -91,7 +95,8 @@ def apply(state: Any, move: Any) -> None:
 @rule
 def infoset_key(state: Any, abstraction: Any) -> Any:
     player = state.first ^ state.n_moves
-    return np.uint64(2 * np.int64(state.card[player]) + player)
+    key = np.uint64(2 * np.int64(state.card[player]) + player)
+    return mix(key) if state.mixed else key
 
 
 @rule
@@ -147,12 +152,14 @@ contract.implement(
 
 def template(rules: Any) -> States:
     states = np.zeros(1, STATE)
-    states["cards"] = rules.infosets // 2
+    states["cards"], states["mixed"] = rules.infosets // 2, rules.mixed_keys
     return states
 
 
-def describe(key: int) -> dict[str, Any]:
-    return {"player": key % 2, "card": key // 2}
+def key_of(card: int, player: int, rules: Any) -> int:
+    """The key of an infoset."""
+    key = np.uint64(2 * card + player)
+    return int(mix(key)) if rules.mixed_keys else int(key)
 
 
 def view(states: States, player: int) -> TableView:
@@ -165,6 +172,8 @@ def check(states: States, rules: Any) -> str | None:
     state = states[0]
     if state["cards"] != rules.infosets // 2:
         return "cards: it is half the infosets"
+    if state["mixed"] != rules.mixed_keys:
+        return "mixed: the rules say otherwise"
     if not ((state["card"] >= NO_CARD) & (state["card"] < state["cards"])).all():
         return "card: it is below the number of cards"
     return None if 0 <= state["n_moves"] <= 2 else "n_moves: it is in 0 to 2"
@@ -179,7 +188,8 @@ GAME = Game(
     outcomes=(),
     abstractions=(
         dataclasses.replace(
-            concrete(MOVES, describe=describe), dense_keys=lambda rules: rules.infosets
+            concrete(MOVES),
+            dense_keys=lambda rules: None if rules.mixed_keys else rules.infosets,
         ),
     ),
     configurations={"standard": TableRules(infosets=INFOSETS)},

@@ -1,4 +1,7 @@
-"""Forecasts in words: when a run reaches a target, and how such a forecast has done so far."""
+"""Forecasts in words: when a run reaches a target, and how such a forecast has done so far.
+
+`counts` is the word for what the run's method counts.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ if TYPE_CHECKING:
     from rejoinder.run.rundir import RunDir
 
 
-def in_words(told: Told) -> str:
+def in_words(told: Told, counts: str = "games") -> str:
     """When, or since when, in a line."""
     found, target = told.forecast, told.target
     if found is None:
-        return f"{target} was reached after {told.reached:,.0f} games"
+        return f"{target} was reached after {told.reached:,.0f} {counts}"
     if math.isinf(found.games):
         low, middle, high = (target.figure(level) for level in found.level)
         ends = f"the fitted curve levels off at {middle} ({low} to {high})"
@@ -29,25 +32,26 @@ def in_words(told: Told) -> str:
         low, middle, high = (_time(seconds) for seconds in told.seconds)
         when = f", {middle} from now ({low} to {high})"
     return (
-        f"{target} is expected after {_games(found.games)} games "
+        f"{target} is expected after {_games(found.games)} {counts} "
         f"({_games(found.low)} to {_games(found.high)}){when}"
     )
 
 
-def backtest_in_words(told: Told) -> str:
+def backtest_in_words(told: Told, counts: str = "games") -> str:
     tested = told.backtest
     if tested is None:
         return "too few evaluations for a backtest"
     figure = told.target.figure
     at = tested.outlook
     lines = [
-        f"backtest, from the first {tested.known:,.0f} games: after {at.games:,.0f} games it "
-        f"would be {figure(at.value)} ({figure(at.low)} to {figure(at.high)}); it was "
-        f"{figure(tested.actual)}, {_held(tested.outlook_held)}"
+        f"backtest, from the first {tested.known:,.0f} {counts}: "
+        f"after {at.games:,.0f} {counts} it would be {figure(at.value)} "
+        f"({figure(at.low)} to {figure(at.high)}); it was {figure(tested.actual)}, "
+        f"{_held(tested.outlook_held)}"
     ]
     if tested.forecast is not None and tested.reached is not None:
         said = tested.forecast
-        games = "never" if math.isinf(said.games) else f"after {_games(said.games)} games"
+        games = "never" if math.isinf(said.games) else f"after {_games(said.games)} {counts}"
         lines.append(
             f"backtest, when: {games} ({_games(said.low)} to "
             f"{_games(said.high)}); it was {tested.reached:,.0f}, "
@@ -61,6 +65,7 @@ def watcher(run: RunDir, target: Target | None) -> Callable[[Status], str]:
     from rejoinder.measure.forecast import ForecastError
     from rejoinder.measure.targets import foresee
 
+    counts = run.config.counts
     fitted: dict[bytes, Told] = {}  # by what was measured; only the newest
 
     def look(status: Status) -> str:
@@ -72,7 +77,7 @@ def watcher(run: RunDir, target: Target | None) -> Callable[[Status], str]:
                 told = foresee(series, target)
                 fitted.clear()
                 fitted[mark] = told
-            return in_words(fitted[mark].at_speed(status))
+            return in_words(fitted[mark].at_speed(status), counts)
         except ForecastError as error:
             return f"no forecast yet: {error}"
 

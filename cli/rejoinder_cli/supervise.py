@@ -45,7 +45,7 @@ class Program:
         self._log = log
         self._essential = essential  # nothing works without it, and its end is the end
         self._dispensable = dispensable  # all the rest works without it, and goes on
-        self._given_up = False
+        self.given_up = False
         self._deaths: deque[float] = deque(maxlen=_DEATHS)
         self.name = log.stem
         self.start()
@@ -75,13 +75,13 @@ class Program:
     def revive(self, report: Callable[[str], None]) -> None:
         """Start it again if it has died; give up if it keeps dying, or says that it must not."""
         code = self.exit_code
-        if code is None or self._given_up or (code == 0 and self._essential):
+        if code is None or self.given_up or (code == 0 and self._essential):
             return
         if code in HOPELESS:
             if self._essential:
                 raise ChildError(f"{self.name} cannot go on; {_last_line(self._log)}")
-            self._given_up = True
-            report(f"{self.name} may not go on; {_last_line(self._log)}")
+            self.given_up = True
+            report(f"{self.name} may not go on; {self.last_words}")
             return
         self._deaths.append(time.monotonic())
         last = _last_line(self._log)
@@ -89,11 +89,15 @@ class Program:
             why = f"{self.name} keeps dying; {last} (see {self._log})"
             if not self._dispensable:
                 raise ChildError(why)
-            self._given_up = True
+            self.given_up = True
             report(f"{why}; the others go on without it")
             return
         report(f"{self.name} died ({_cause(code)}) and is started again; {last}")
         self.start()
+
+    @property
+    def last_words(self) -> str:
+        return _last_line(self._log)
 
     def kill(self) -> None:
         self._process.kill()
@@ -142,6 +146,7 @@ class Household:
         self._server = None if url else EmbeddedServer(run.path / LOGS / "server.log")
         self.url = url or (self._server.url if self._server else "")
         self._children: list[Program] = []
+        self._workers: list[Child] = []
 
     def __enter__(self) -> Household:
         if self._server:
@@ -168,7 +173,8 @@ class Household:
 
     def add_workers(self, count: int) -> None:
         for n in range(1, count + 1):
-            self.add(f"worker-{n}", "worker", "--run-id", self._run.id, "--name", f"worker-{n}")
+            name = f"worker-{n}"
+            self._workers.append(self.add(name, "worker", "--run-id", self._run.id, "--name", name))
 
     def _log_of(self, name: str) -> Path:
         return self._run.path / LOGS / f"{name}.log"
@@ -180,6 +186,8 @@ class Household:
             self._server.start()
         for child in self._children:
             child.revive(self._report)
+        if self._server and self._workers and all(child.given_up for child in self._workers):
+            raise ChildError(f"no worker can go on; {self._workers[-1].last_words}")
 
     def stop_children(self, but: Sequence[str] = ()) -> None:
         """End the children, all but those of these names."""

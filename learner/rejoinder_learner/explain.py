@@ -5,8 +5,12 @@ config, a snapshot and the game, and checkpoints are kept, so the exact past is 
 again: from the checkpoint before, game by game, each compared with the ledger. What is told of a
 game is therefore what it did in this run, or nothing is told at all.
 
+Of a method whose unit is a block of iterations only whole units can be played again: ranges are
+widened to them (`whole_units`), and what is told of one is the sum over its iterations, or, where
+the delta is a state, the state after them (`gives_states`). "Games" are then iterations.
+
 Before its first update an infoset has no row; whoever meets it plays uniformly, so that is its
-policy then. The changes by single games add up to the whole change.
+policy then. The changes by single units add up to the whole change.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from rejoinder.games.queries import bits
 from rejoinder.methods.base import Delta
 from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.run.checkpoints import DamagedError, RunError
+from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import first_break
 from rejoinder.run.rundir import RunDir
 from rejoinder_learner.replay import Replay
@@ -71,18 +76,18 @@ class Standing:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """One update: a decision of a training game at the infoset."""
+    """One update: a decision of a training game at the infoset, or a unit's entry for it."""
 
-    number: int  # of the game's decisions, from 0
+    number: int  # of the game's decisions, or of the unit's entries, from 0
     reach: float
     regret: Numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Mover:
-    """What one game did to the infoset."""
+    """What one unit (a game, or a block of iterations) did to the infoset."""
 
-    game: int
+    game: int  # the unit's first
     folded: int  # games folded before it; by index it is the same number
     version: int  # of the snapshot it was played with
     decisions: list[Decision]
@@ -99,11 +104,11 @@ class Mover:
 class Followed:
     """An infoset through a range of folded games."""
 
-    games: range
-    replayed: range  # the games that were played again for it, each as in the ledger
+    games: range  # whole units
+    replayed: range  # the games that were played again for it, each unit as in the ledger
     before: Standing
     after: Standing
-    movers: list[Mover]  # every game that met it, in the order of folding
+    movers: list[Mover]  # every unit that met it, in the order of folding
 
     @property
     def moved(self) -> float:
@@ -111,8 +116,28 @@ class Followed:
         return sum(mover.moved for mover in self.movers)
 
     def top(self, number: int) -> list[Mover]:
-        """The games that moved it most."""
+        """The units that moved it most."""
         return sorted(self.movers, key=lambda mover: -mover.moved)[:number]
+
+
+def whole_units(config: RunConfig, games: range) -> range:
+    """The smallest range of whole units around these games; of an empty one its end, rounded up."""
+    end = config.in_units(games.stop) * config.block
+    return range(games.start // config.block * config.block if games else end, end)
+
+
+def gives_states(config: RunConfig) -> bool:
+    """Whether the method's deltas are states, which replace the one before: they have its rows."""
+    method, task = config.load_method(), config.task()
+    return method.delta_dtype(task) == method.state_dtype(task)
+
+
+def unit_in_words(config: RunConfig, first: int) -> str:
+    """The unit that begins there: `game 3`, or `unit 3 (iterations 3,000 to 3,999)`."""
+    if config.block == 1:
+        return f"{config.counts.removesuffix('s')} {first:,}"
+    last = first + config.block - 1
+    return f"unit {first // config.block:,} ({config.counts} {first:,} to {last:,})"
 
 
 def find_infoset(wanted: str, rows: Any, abstraction: Abstraction) -> Infoset:
@@ -163,7 +188,8 @@ def history(
         try:
             rows = run.checkpoint(games).rows
         except DamagedError as error:
-            report(f"the checkpoint at game {games:,} of {run.path} is left out: {error}")
+            one = run.config.counts.removesuffix("s")
+            report(f"the checkpoint at {one} {games:,} of {run.path} is left out: {error}")
         else:
             places = np.flatnonzero(rows["key"] == np.uint64(infoset.key))
             known = run.learned(rows[places[:1]])
@@ -180,11 +206,13 @@ def follow(
 ) -> Followed:
     """Play games again, by their place in the ledger, and watch what they do to the infoset.
 
+    They are the whole units around those that are asked for.
     It begins at the newest checkpoint before them; in unordered mode at the first game, since only
     then every snapshot that games were played with is at hand. `on_game` hears how far it is.
     """
     records, block = run.ledger(), run.config.block
-    wanted = range(games.start // block, -(-games.stop // block))
+    games = whole_units(run.config, games)
+    wanted = range(games.start // block, games.stop // block)
     _check_ledger(run, records, wanted.stop)
     in_order = run.config.order == "index"
     checkpoint = run.supported_checkpoint(report, most=games.start if in_order else 0)
@@ -224,7 +252,8 @@ def total_variation(a: Numbers, b: Numbers) -> float:
 def _check_ledger(run: RunDir, records: Any, units: int) -> None:
     if units > len(records):
         ends, asked = (n * run.config.block for n in (len(records), units))
-        raise NotVerified(f"the ledger of {run.path} ends at game {ends:,}, not {asked:,}")
+        one = run.config.counts.removesuffix("s")
+        raise NotVerified(f"the ledger of {run.path} ends at {one} {ends:,}, not {asked:,}")
     broken = first_break(records[:units], run.config.fingerprint)
     if broken is not None:
         raise NotVerified(
@@ -237,11 +266,12 @@ def _differs(run: RunDir, n: int, game: int) -> str:
     others = {str(s.get("kernel")) for s in run.sessions()} - {run.config.kernel}
     why = f"; it was made by kernels {', '.join(sorted(others))}, not these" if others else ""
     place = "" if game == n else f", number {n:,} of those folded,"
-    return f"{run.path}: playing game {game:,}{place} gives another delta than the ledger's{why}"
+    played = unit_in_words(run.config, game)
+    return f"{run.path}: playing {played}{place} gives another delta than the ledger's{why}"
 
 
 def _decisions(infoset: Infoset, delta: Delta) -> list[Decision]:
-    """A game's updates of the infoset."""
+    """A unit's updates of the infoset."""
     legal = list(infoset.legal)
     return [
         Decision(int(k), float(delta["reach"][k]), delta["regret"][k, legal].copy())

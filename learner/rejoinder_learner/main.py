@@ -99,7 +99,8 @@ class LearnerService:
                     self._save()
                 self._journal.wait()
                 raise
-            seconds = time.monotonic() - (self._began or time.monotonic())
+            end = time.monotonic()
+            seconds = end - (self._began or end)
             self._note_workers()
             self._journal.save_last(self._learner, self._evaluations.waiting)
             self._leave()

@@ -4,8 +4,8 @@ The chain. The first snapshot goes out complete, every later one as a patch on t
 before it. When the patches since the last complete one weigh as much as the table, the chain begins
 anew: the oldest snapshot still needed goes out complete, the later ones as patches, and everything
 older is dropped. So the cost of publishing follows what has changed, and a worker that comes new
-reads at most about twice the table. A small snapshot of which most has changed goes out complete
-by itself; older ones are dropped when nobody needs them.
+reads at most about twice the table. A small snapshot of which nearly all rows have changed goes out
+complete by itself; older ones are dropped when nobody needs them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from rejoinder.transport.wire import Codec, SnapshotPart
 from rejoinder_learner.state import Learner
 from rejoinder_learner.telemetry import LearnerMetrics
 
+_ALTOGETHER = 0.9  # of the rows
 PART_ROWS = 2**15  # rows in one message at most: memory for it is found again and again
 
 
@@ -87,11 +88,11 @@ class Publisher:
         self._drop_outdated()
 
     def _has_changed_altogether(self, base: SnapshotId, name: SnapshotId) -> bool:
-        """Whether most of a snapshot is another than in the one before, and all of it is small."""
+        """Whether nearly all rows differ from those of the one before, and all of it is small."""
         size = self._learner.size_at(name.games)
         if size > PART_ROWS:
             return False
-        return 2 * len(self._learner.changes(base.games, name.games).index) > size
+        return len(self._learner.changes(base.games, name.games).index) > _ALTOGETHER * size
 
     def _send_complete(self, name: SnapshotId) -> None:
         config = self._learner.config

@@ -31,6 +31,7 @@ from rejoinder.run.config import Learning
 from rejoinder.run.ledger import SnapshotId, genesis, head_of, record
 
 _BLOCK = 2**16  # rows that are looked at at once
+_PIECE = 2**14  # entries that are worth a call of a kernel by themselves
 
 
 class Played(NamedTuple):
@@ -87,15 +88,14 @@ class Learner:
     def fold_all(self, units: Sequence[Played]) -> None:
         """Add deltas one after the other; by index they must be the next ones."""
         for chunk in self._up_to_snapshots(units):
-            # As bytes: NumPy would compare the dtypes of all deltas, field by field.
-            parts = [played.delta.view(np.uint8) for played in chunk]
-            entries = np.concatenate(parts).view(chunk[0].delta.dtype)
             self.whole = False
-            self._model.fold(self.units, [len(played.delta) for played in chunk], entries)
+            for some in _in_pieces(chunk):
+                entries = _joined([played.delta for played in some])
+                self._model.fold(self.units, [len(played.delta) for played in some], entries)
+                self.units += len(some)
             for played in chunk:
                 self._records.append(record(self.head, *played))
                 self.head = head_of(self._records[-1])
-            self.units += len(chunk)
             self.whole = True
             if self.units % self.config.batch == 0:
                 self._take_snapshot()
@@ -241,6 +241,26 @@ class Learner:
             block = slice(first, first + _BLOCK)
             current = self._method.snapshot_rows(self._task, self.rows[block])
             self._model.mark(difference(rows[block], current).index + first)
+
+
+def _in_pieces(units: Sequence[Played]) -> Iterator[Sequence[Played]]:
+    """Units to be folded at once: many small ones, or a big one, which need not be copied then."""
+    first, entries = 0, 0
+    for n, played in enumerate(units):
+        entries += len(played.delta)
+        if entries > _PIECE:
+            yield units[first : n + 1]
+            first, entries = n + 1, 0
+    if first < len(units):
+        yield units[first:]
+
+
+def _joined(deltas: Sequence[Delta]) -> Delta:
+    if len(deltas) == 1:
+        return deltas[0]
+    # As bytes: NumPy would compare the dtypes of all deltas, field by field.
+    joined = np.concatenate([delta.view(np.uint8) for delta in deltas])
+    return joined.view(deltas[0].dtype)
 
 
 def warm_up(config: Learning) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from runtime import kuhn, sequential
 from test_capacity import COSTS
 
-from rejoinder.run.config import RunConfig
+from rejoinder.run.config import RunConfig, load_config
 from rejoinder_bench import costs
 from rejoinder_bench import runtime as runtime_bench
 from rejoinder_cli.studies import convergence, picture, staleness, throughput
@@ -239,6 +239,58 @@ def test_there_is_enough_to_time(batch: int, lag: int) -> None:
     last = config.version_for(games_to_time(config) - 1) * batch
     first = next(games for games in itertools.count(0, batch) if games >= runtime_bench._FIRST)
     assert last - first >= max(2 * batch, 300)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 99, 300])
+@pytest.mark.parametrize("lag", [0, 3])
+def test_there_is_enough_to_time_of_blocks(batch: int, lag: int) -> None:
+    config = leduc_blocks(batch=batch, lag=lag)
+    units, rest = divmod(games_to_time(config), config.block)
+    assert rest == 0
+    last = config.version_for(units - 1) * batch
+    first = next(n for n in itertools.count(0, batch) if n >= runtime_bench._FIRST)
+    assert last - first >= max(batch, 60)
+
+
+def leduc_blocks(**fields: Any) -> RunConfig:
+    settings = {"method.iterations": 10, "games": 95, "batch": 2, "lag": 1}
+    return load_config("leduc", settings | fields)
+
+
+def test_a_grid_of_blocks_is_in_whole_units(
+    tmp_path: Path, here: list[Task], no_clock: list[Timing]
+) -> None:
+    grid = make_grid(
+        "leduc",
+        ["method.iterations=10", "games=95"],
+        batches=[2],
+        lags=[1, 40],
+        seeds=1,
+        workers=[1],
+        evaluations=(5, 10),
+        tests=20,
+    )
+    assert (grid.config.games, grid.config.eval_every) == (100, 20)
+    assert grid.run(Cell(2, 40), 1).lag == 4  # ten units
+    said: list[str] = []
+    result = staleness.run(grid, tmp_path, retime=False, progress=bar, say=said.append)
+    assert (result["games"], result["counts"], result["unit"]) == (100, "iterations", 10)
+    assert said == [
+        "speeds are not predicted: the capacity model is of methods whose unit is a game"
+    ]
+    assert {cell["speed"]["1"]["predicted"] for cell in result["cells"]} == {None}
+    text = picture.save(result, tmp_path)[1].read_text()
+    assert "after 100 training iterations" in text
+    assert "a unit has 10 iterations" in text
+
+
+def test_what_is_too_short_to_be_timed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_few(*_: Any) -> None:
+        raise ValueError("300 games are too few to be timed")
+
+    monkeypatch.setattr(runtime_bench, "System", too_few)
+    with pytest.raises(ValueError, match=r"batch=2 lag=1: 300 games are too few.*--no-timing"):
+        throughput._time(Timing(leduc_blocks(), 1))
 
 
 def test_the_interval_is_students() -> None:

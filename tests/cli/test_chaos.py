@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import refused, run_json
+from command import refused, run, run_json
 
 from rejoinder.run.config import make_config
 from rejoinder.run.rundir import RunDir
-from rejoinder_cli.chaos import KINDS, plan
+from rejoinder_cli.chaos import KINDS, Report, plan
 from rejoinder_cli.commands.chaos import _compare
 from rejoinder_learner.sequential import train
 
@@ -67,8 +68,8 @@ def test_a_difference_is_noticed(tmp_path: Path) -> None:
         name: RunDir.create(tmp_path / name, make_config(fields | {"seed": seed}))
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     }
-    for run in runs.values():
-        train(run)
+    for one in runs.values():
+        train(one)
     same = _compare(runs["a"], runs["b"])
     assert same["equal"]
     assert same["digest"] == same["expected"]
@@ -79,6 +80,27 @@ def test_a_difference_is_noticed(tmp_path: Path) -> None:
     runs["b"].append_metrics({"games": 20, "mer": -1.0})
     changed = _compare(runs["b"], runs["a"])
     assert (changed["equal"], changed["metrics_equal"]) == (False, False)
+
+
+def test_fewer_kills_than_asked_for_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def calm(directory: RunDir, _: Any, **__: Any) -> Report:
+        train(directory)
+        return Report(kills=dict.fromkeys(KINDS, 0) | {"flush": 2})
+
+    monkeypatch.setattr("rejoinder_cli.chaos.cause_chaos", calm)
+    asked = ("chaos", "kuhn", "--iterations", "3000", "--set", "eval_every=0")
+    told = run(*asked, "--kills", "4")
+    assert told.exit_code == 1
+    assert "the same as undisturbed" in told.stdout
+    assert "only 2 of 4 kills were made: the run is too short" in told.stdout
+    assert "give it more than 3,000 iterations, by --iterations" in told.stdout
+    assert "what went wrong" not in told.stderr
+    found = run(*asked, "--kills", "4", "--json")
+    result = json.loads(found.stdout.splitlines()[-1])
+    assert (found.exit_code, result["asked"], sum(result["kills"].values())) == (1, 4, 2)
+    assert result["equal"]
+    enough = run_json(*asked, "--kills", "2")
+    assert (enough["asked"], enough["equal"]) == (2, True)
 
 
 def test_what_is_there_is_not_disturbed(tmp_path: Path) -> None:

@@ -139,6 +139,48 @@ def test_policies_for_analysis(trained: Path, tmp_path: Path) -> None:
     assert [i["visits"] for i in whole["infosets"]] == table["updates"].tolist()
 
 
+def test_the_name_of_the_file_says_its_format(trained: Path, tmp_path: Path) -> None:
+    """`.json` may be the game's own checkpoint, and is; other names say nothing."""
+    usual = {"csv": "csv", "CSV": "csv", "parquet": "parquet", "json": "paper", "txt": "paper"}
+    for suffix, form in usual.items():
+        file = tmp_path / f"{suffix}-file.{suffix}"
+        assert run_json("export", trained, "--out", file)["format"] == form
+    assert (tmp_path / "csv-file.csv").read_bytes() == (tmp_path / "CSV-file.CSV").read_bytes()
+    for name, form in (("a.csv", "json"), ("a.parquet", "paper"), ("a.json", "csv")):
+        told = refused("export", trained, "--format", form, "--out", tmp_path / name)
+        assert f"--format: {form} does not go with the name {name}; call the file a." in told
+        assert not (tmp_path / name).exists()
+    assert "there is no 'xml'" in refused(
+        "export", trained, "--format", "xml", "--out", tmp_path / "a.csv"
+    )
+
+
+def test_iterations_are_called_so(tmp_path: Path) -> None:
+    """In what is exported and explained, which is of whole units."""
+    path, name = tmp_path / "run", "0000000000000000"
+    made = ("train", "kuhn", "--iterations", "6000", "--mode", "sequential", "--run", path)
+    run_json(*made, "--set", "eval_every=0", "--set", "checkpoint_every=3000")
+    told = run("export", path, "--out", tmp_path / "policy.json").stdout
+    assert "12 infosets after 6,000 iterations, as json" in told
+    assert "no checkpoint at iteration 5; there are 3000, 6000" in refused(
+        "export", path, "--out", tmp_path / "x", "--snapshot", "5"
+    )
+    told = run("explain", path, name, "--at", "3500").stdout
+    assert "--at: 3,500 iterations are rounded up to 4,000: whole units of 1,000" in told
+    assert "after exactly 4,000 iterations (1,000 iterations played again from 3,000 on, " in told
+    told = run("explain", path, name, "--games", "4500:4600").stdout
+    assert "--games: 4500:4600 is widened to 4000:5000: whole units of 1,000 iterations" in told
+    assert "iterations 4,000 to 4,999: 1 of 1 unit of 1,000 met it" in told
+    assert "unit 4 (iterations 4,000 to 4,999), with snapshot 4: " in told
+    assert "  regrets of the state after the unit: pass " in told
+    assert "game" not in told.replace("--games", "")
+    assert "-0.0000" not in told
+    found = run_json("explain", path, name, "--iterations", "4500:4600")
+    assert (found["games"], found["unit"], found["counts"]) == ([4_000, 5_000], 1_000, "iterations")
+    assert found["regrets_of"] == "state"
+    assert "not within the 6,000 iterations" in refused("explain", path, name, "--games", "0:6001")
+
+
 def test_parquet_without_pyarrow(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

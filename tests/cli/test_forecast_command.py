@@ -61,6 +61,13 @@ def test_a_forecast_in_words() -> None:
     assert math.isinf(never.reached)
 
 
+def test_iterations_are_called_so() -> None:
+    for level in (0.0125, 0.02):  # ahead, and behind
+        told = tell(records(0.01), Target(MER, level), {"games": 1_000, "games_per_second": 50.0})
+        said = [in_words(told, "iterations"), backtest_in_words(told, "iterations")]
+        assert all("iterations" in line and "games" not in line for line in said), said
+
+
 @pytest.mark.parametrize(
     ("chance", "low", "games", "words"),
     [
@@ -137,6 +144,14 @@ def test_a_watched_run_that_was_hardly_measured(tmp_path: Path) -> None:
     look = watcher(directory, Target(MER, 0.1))
     assert look({"games": 0}).startswith("no forecast yet: MER: a forecast needs 8 evaluations")
     assert watcher(directory, None)({"games": 0}) == ""
+
+
+def test_a_watched_run_is_told_of_in_what_its_method_counts(tmp_path: Path) -> None:
+    directory = RunDir.create(tmp_path / "run", load_config("leduc"))
+    for record in records(0.01):
+        directory.append_metrics(record)
+    said = watcher(directory, Target(MER, 0.02))({"games": 1_000, "games_per_second": 50.0})
+    assert said == "MER 0.02 was reached after 500 iterations"
 
 
 def rates(games: int) -> dict[str, dict[str, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,9 @@ from rejoinder.run.rundir import RunDir, is_run
 from rejoinder.transport.bus import Bus
 from rejoinder.transport.connection import connect
 from rejoinder.transport.server import EmbeddedServer
+from rejoinder_cli.commands.train import latest_exploitability, latest_figures
+from rejoinder_cli.supervise import Household
+from rejoinder_learner.sequential import train
 
 REJOINDER = [sys.executable, "-m", "rejoinder_cli.main"]
 _LITTLE = ["tiny", "--set", "eval_games=20", "--set", "checkpoint_every=50"]
@@ -503,6 +507,63 @@ def test_runs_of_another_config_or_order_are_refused(tmp_path: Path) -> None:
     unordered = refused("train", *TINY, "--mode", "unordered", "--run", path, "--resume")
     assert "order is 'index' there and 'arrival' here" in unordered
     assert run_json("digest", path)["games"] == 40
+
+
+def test_workers_that_all_refuse_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else can come to a server of its own, so waiting would have no end."""
+    monkeypatch.setattr(Household, "add_workers", add_misguided_workers)
+    arguments = ("--workers", "2", "--run", tmp_path / "run")
+    ended = run("train", *TINY, *arguments)
+    assert ended.exit_code == 5
+    assert "no worker can go on; its last words: " in ended.stderr
+    assert "no such option" in ended.stderr.lower()
+
+
+def add_misguided_workers(household: Household, count: int) -> None:
+    for n in range(count):
+        household._workers.append(household.add(f"worker-{n}", "worker", "--no-such-option"))
+
+
+def test_what_a_stopped_training_tells_is_told_with_the_point_it_was_measured_at(
+    tmp_path: Path,
+) -> None:
+    config = load_config("kuhn", {"games": 10_000, "eval_every": 4_000, "eval_games": 10})
+    directory = RunDir.create(tmp_path / "run", config)
+    parts = iter(range(6))
+    stopped = train(directory, should_stop=lambda: next(parts, None) is None)
+    assert 4_000 < stopped.games < 8_000
+    told = latest_exploitability(directory, stopped.games)
+    assert told["exploitability_after"] == 4_000
+    lines = latest_figures(directory, stopped.games)
+    assert len(lines) == 2
+    assert all(line.rstrip(")").endswith(", after 4,000 iterations") for line in lines)
+    train(directory)
+    assert latest_exploitability(directory, 10_000).keys() == {"exploitability"}
+    assert not any("after" in line for line in latest_figures(directory, 10_000))
+
+
+def test_a_run_without_its_checkpoints_is_trained_again(tmp_path: Path) -> None:
+    alone = ("--games", "100", "--mode", "sequential", "--run", str(tmp_path / "r"))
+    arguments = ("train", *TINY, *alone)
+    before = run_json(*arguments)
+    shutil.rmtree(tmp_path / "r" / "checkpoints")
+    after = run_json(*arguments, "--resume")
+    assert after["digest"] == before["digest"]
+    assert run_json("verify", tmp_path / "r")["verified"]
+
+
+def test_a_run_of_few_snapshots_is_warned_of(tmp_path: Path) -> None:
+    few = ("train", "leduc", "--mode", "sequential", "--run", tmp_path / "run")
+    told = run(*few, "--iterations", "60000", "--set", "eval_every=0")
+    assert told.exit_code == 0
+    assert "60,000 iterations make only 1 snapshots, one after each 40,000" in told.stderr
+
+
+@pytest.mark.slow
+def test_kernels_of_a_method_with_requirements_are_compiled_beforehand() -> None:
+    assert run_json("warm", "kuhn", "--no-gateway")["files"] > 0
 
 
 def test_unordered_training_folds_every_game_once(tmp_path: Path) -> None:

@@ -43,6 +43,22 @@ def test_a_small_study_leaves_table_file_and_picture(tmp_path: Path) -> None:
     assert kept == {name: value for name, value in again.items() if name != "files"}
 
 
+def test_lengths_are_whole_units_of_what_the_method_counts(tmp_path: Path) -> None:
+    small = ("--quick", "--seeds", "1", "--batches", "2", "--lags", "0", *UNTIMED)
+    block = ("study", "staleness", "leduc", *small, "--set", "method.iterations=50")
+    told = run(*block, "--iterations", "120", "--out", tmp_path)
+    assert told.exit_code == 0, told.output
+    assert "120 iterations are rounded up to 150: whole units of 50" in told.stdout
+    assert "B: units of 50 iterations; chips a game: mean of 200 games against " in told.stdout
+    assert "after 150 training iterations" in told.stdout
+    assert "won" not in told.stdout
+    found = run_json(*block, "--out", tmp_path)
+    assert (found["games"], found["unit"], found["counts"]) == (6_000, 50, "iterations")
+    (cell,) = found["cells"]
+    assert [point["games"] for point in cell["curve"]] == [2_000, 4_000, 6_000]
+    assert run_json(*block, "--set", "games=100", "--out", tmp_path)["games"] == 100
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -20,8 +20,11 @@ from rejoinder_learner.explain import (
     Standing,
     find_infoset,
     follow,
+    gives_states,
     history,
     total_variation,
+    unit_in_words,
+    whole_units,
 )
 from rejoinder_learner.sequential import train
 from rejoinder_learner.state import Learner
@@ -204,6 +207,40 @@ def test_infosets_by_name_key_and_beginning() -> None:
     for nonsense in ("", "zzz", "fold"):
         with pytest.raises(ValueError, match=f"no infoset '{nonsense}'; it has met"):
             find_infoset(nonsense, rows, intent)
+
+
+@pytest.mark.parametrize("method", [{"name": "external", "weighting": "uniform"}, {"name": "full"}])
+def test_blocks_are_followed_by_whole_units(tmp_path: Path, method: dict[str, Any]) -> None:
+    lengths = {"games": 60, "eval_every": 0, "checkpoint_every": 20}
+    fields = {"game": "kuhn", "method": method | {"iterations": 10}}
+    made = RunDir.create(tmp_path / "run", make_config(fields | lengths))
+    train(made)
+    infoset = infosets(made)[0]
+    assert whole_units(made.config, range(25, 31)) == range(20, 40)
+    assert whole_units(made.config, range(25, 25)) == range(30, 30)
+    assert unit_in_words(made.config, 20) == "unit 2 (iterations 20 to 29)"
+    found = follow(made, infoset, range(25, 31))
+    assert (found.games, found.replayed) == (range(20, 40), range(20, 40))
+    assert [mover.game for mover in found.movers] == [20, 30]
+    assert (found.before.games, found.after.games) == (20, 40)
+    at = follow(made, infoset, range(25, 25))
+    assert (at.after.games, at.movers, at.replayed) == (30, [], range(20, 30))
+    states = gives_states(made.config)
+    assert states == (method["name"] == "full")
+    for mover in found.movers:
+        (entry,) = mover.decisions
+        told = (
+            mover.after.regret_sum if states else mover.after.regret_sum - mover.before.regret_sum
+        )
+        assert entry.regret == pytest.approx(told, abs=1e-3)
+
+
+def test_a_game_is_a_unit_of_its_own() -> None:
+    config = kuhn()
+    assert whole_units(config, range(13, 47)) == range(13, 47)
+    assert whole_units(config, range(7, 7)) == range(7, 7)
+    assert unit_in_words(config, 1_234) == "game 1,234"
+    assert not gives_states(config)
 
 
 def test_progress_is_told_to_the_end(run: RunDir) -> None:

@@ -43,7 +43,10 @@ def chaos(
     settings: SetOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Kill workers, learner and server at random during a run; its result must be the same."""
+    """Kill workers, learner and server at random during a run; its result must be the same.
+
+    It fails, too, if the run is over before all kills were made.
+    """
     from rejoinder.run.rundir import RunDir
     from rejoinder_cli.chaos import cause_chaos
 
@@ -70,11 +73,15 @@ def chaos(
             )
         if stop():
             raise typer.Exit(130)
-        result = _compare(directory, undisturbed) | _figures(report) | {"seed": seed}
-        output.say(_verdict(result, counts))
+        result = _compare(directory, undisturbed) | _figures(report)
+        result |= {"asked": kills, "seed": seed}
+        few = _too_few(result, counts)
+        output.say("\n".join([_verdict(result, counts), *few]))
         output.result(result | {"run": str(run) if run else None})
         if not result["equal"]:
             raise typer.Exit(1)
+    if few:  # nothing went wrong, so nothing is kept
+        raise typer.Exit(1)
 
 
 @contextmanager
@@ -131,6 +138,17 @@ def _figures(report: Report) -> dict[str, Any]:
         for kind, seconds in report.recoveries.items()
     }
     return {"kills": report.kills, "recoveries": recoveries, "unmeasured": report.unmeasured}
+
+
+def _too_few(result: dict[str, Any], counts: str) -> list[str]:
+    """That fewer kills were made than asked for, which proves less, and what to do."""
+    made, asked = sum(result["kills"].values()), result["asked"]
+    if made >= asked:
+        return []
+    return [
+        f"only {made} of {asked} kills were made: the run is too short for them; "
+        f"give it more than {result['games']:,} {counts}, by --{counts}"
+    ]
 
 
 def _verdict(result: dict[str, Any], counts: str) -> str:

@@ -26,12 +26,13 @@ def export(
             "--format",
             metavar="paper|json|csv|parquet",
             help="paper: the paper's checkpoint, with all that a learner needs to go on; json, "
-            "csv, parquet: the policy, for analysis. Default: the checkpoint format of the game, "
-            "or json where it has none.",
+            "csv, parquet: the policy, for analysis. Default: csv or parquet if FILE is called "
+            "so, else the checkpoint format of the game, or json where it has none.",
         ),
     ] = None,
     snapshot: Annotated[
-        int | None, typer.Option(min=0, help="Games of the checkpoint (default: the newest).")
+        int | None,
+        typer.Option(min=0, help="Games, or iterations, of the checkpoint (default: the newest)."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file that is there.")
@@ -45,33 +46,56 @@ def export(
 
     output = Output(as_json)
     opened = RunDir.open(run)
+    counts = opened.config.counts
+    form = _format(opened.config, out, form)
     there = opened.checkpoint_games()
     if snapshot is not None and snapshot not in there:
         known = ", ".join(map(str, there)) or "none"
-        raise ValueError(f"{run} has no checkpoint at game {snapshot}; there are {known}")
+        one = counts.removesuffix("s")
+        raise ValueError(f"{run} has no checkpoint at {one} {snapshot}; there are {known}")
     checkpoint = opened.result(output.warn) if snapshot is None else opened.checkpoint(snapshot)
     if out.exists() and not overwrite:
         raise ValueError(f"{out} is there already; --overwrite replaces it")
-    form = form or _default_format(opened.config)
     write_atomically(out, _content(opened.config, checkpoint, form))
-    what = f"{len(checkpoint.rows):,} infosets after {checkpoint.games:,} games"
+    what = f"{len(checkpoint.rows):,} infosets after {checkpoint.games:,} {counts}"
     output.say(f"wrote {out}: {what}, as {form}")
     output.result(
         {
             "file": str(out),
             "format": form,
             "games": checkpoint.games,
+            "counts": counts,
             "infosets": len(checkpoint.rows),
             "digest": digest(opened.config.fingerprint, checkpoint.games, checkpoint.rows),
         }
     )
 
 
-def _default_format(config: RunConfig) -> str:
-    from rejoinder.run.formats import format_of
+def _format(config: RunConfig, out: Path, asked: str | None) -> str:
+    """The format that is asked for, or that the file's name says; they must not contradict.
 
-    own = format_of(config.load_game())
-    return "json" if own is None else own.NAME
+    The checkpoints of games are JSON, so `.json` does not say whether one is meant.
+    """
+    from rejoinder.interop import exports
+    from rejoinder.run.formats import format_of, formats
+
+    checkpoints = formats()
+    if asked is not None and asked not in (*checkpoints, *exports.MEDIA_TYPES):
+        known = ", ".join([*checkpoints, *exports.MEDIA_TYPES])
+        raise ValueError(f"--format: there is no {asked!r}; there are {known}")
+    named = out.suffix.lower().removeprefix(".")
+    if asked is None:
+        if named in exports.MEDIA_TYPES and named != "json":
+            return named
+        own = format_of(config.load_game())
+        return "json" if own is None else own.NAME
+    written = "json" if asked in checkpoints else asked
+    if named in exports.MEDIA_TYPES and named != written:
+        raise ValueError(
+            f"--format: {asked} does not go with the name {out.name}; "
+            f"call the file {out.stem}.{written}, or leave --format out"
+        )
+    return asked
 
 
 def _content(config: RunConfig, checkpoint: Checkpoint, form: str) -> Iterator[bytes]:
@@ -82,9 +106,6 @@ def _content(config: RunConfig, checkpoint: Checkpoint, form: str) -> Iterator[b
     checkpoints = formats()
     if form in checkpoints:
         return iter([checkpoints[form].write(config, checkpoint.rows)])
-    if form not in exports.MEDIA_TYPES:
-        known = ", ".join([*checkpoints, *exports.MEDIA_TYPES])
-        raise ValueError(f"--format: there is no {form!r}; there are {known}")
     return exports.write(Policy(config, checkpoint), cast(exports.Format, form))
 
 

@@ -1,4 +1,4 @@
-"""`rejoinder forecast RUN`: after how many games a run reaches a target, by its fitted curve."""
+"""`rejoinder forecast RUN`: when a run reaches a target, by its fitted curve."""
 
 from __future__ import annotations
 
@@ -39,10 +39,16 @@ def forecast(
     directory = RunDir.open(run)
     wanted = [Target.parse("TARGET", text, directory.config) for text in targets]
     records, status = directory.metrics(), directory.standing()
+    counts = directory.config.counts
     told = [tell(records, target, status) for target in wanted]
     for one in told:
-        output.say(in_words(one))
-        output.say(backtest_in_words(one))
+        output.say(in_words(one, counts))
+        output.say(backtest_in_words(one, counts))
     output.result(
-        {"run": str(run), "at": status["games"], "forecasts": [one.plain() for one in told]}
+        {
+            "run": str(run),
+            "at": status["games"],
+            "counts": counts,
+            "forecasts": [one.plain() for one in told],
+        }
     )

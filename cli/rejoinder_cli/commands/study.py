@@ -25,7 +25,7 @@ _USUAL: dict[str, Any] = {
 }
 _QUICK = _USUAL | {
     "config": "tiny",
-    "games": 120,
+    "units": 120,
     "batches": "2,20",
     "lags": "0,1",
     "seeds": 2,
@@ -90,10 +90,10 @@ def staleness(
 
     output = Output(as_json)
     usual = _QUICK if quick else _USUAL
-    games = usual.get("games") if games is None else games
+    source = usual["config"] if config is None else config
     grid = study_of.make_grid(
-        usual["config"] if config is None else config,
-        [*(settings or []), *([] if games is None else [f"games={games}"])],
+        source,
+        _changed(source, settings or [], games, usual.get("units")),
         batches=_numbers("--batches", usual["batches"] if batches is None else batches),
         lags=_numbers("--lags", usual["lags"] if lags is None else lags),
         seeds=usual["seeds"] if seeds is None else seeds,
@@ -103,6 +103,11 @@ def staleness(
         predict=not quick,
         measure=timing,
     )
+    if games not in (None, grid.config.games):
+        output.say(
+            f"{games:,} {grid.config.counts} are rounded up to {grid.config.games:,}: "
+            f"whole units of {grid.config.block:,}"
+        )
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         result = study_of.run(grid, out, retime=retime, progress=output.progress, say=output.say)
@@ -117,6 +122,17 @@ def staleness(
     files = [str(path) for path in (out / study_of.RESULT, *drawn)]
     output.say(f"wrote {', '.join(files)}")
     output.result(result | {"files": files})
+
+
+def _changed(source: str, settings: list[str], games: int | None, units: int | None) -> list[str]:
+    """Overrides with the length: what is asked for, or so many units, which `--set` may change."""
+    from rejoinder.run.config import load_config
+
+    if games is not None:
+        return [*settings, f"games={games}"]
+    if units is None:
+        return settings
+    return [f"games={units * load_config(source, settings).block}", *settings]
 
 
 def _picture() -> ModuleType:
@@ -187,13 +203,16 @@ def _print_how(result: dict[str, Any], output: Output) -> None:
     """What the figures are of, and what disturbed them."""
     from rejoinder_cli.studies.throughput import BUSY
 
-    seeds = len(result["seeds"])
+    seeds, counts, unit = len(result["seeds"]), result["counts"], result["unit"]
+    strength = result["strength_is"]
+    share = "% of" if strength == "win rate" else "mean of"
+    units = "" if unit == 1 else f"B: units of {unit:,} {counts}; "
     output.say(
-        f"won: % of {result['tests']:,} games against {result['opponent']} after "
-        f"{result['games']:,} training games; to own: against the same seeds with the config's own "
-        "B and L; on the way: averaged over the training; "
+        f"{units}{strength}: {share} {result['tests']:,} games against {result['opponent']} after "
+        f"{result['games']:,} training {counts}; to own: against the same seeds with the config's "
+        "own B and L; on the way: averaged over the training; "
         f"{f'±: 95 % interval over {seeds} seeds' if seeds > 1 else 'one seed, no interval'}; "
-        "W w.: games a second of W workers, measured here; predicted: by the capacity model"
+        f"W w.: {counts} a second of W workers, measured here; predicted: by the capacity model"
     )
     others = result["others"]
     if others is not None and others > BUSY:

@@ -37,8 +37,11 @@ from rejoinder_cli.options import (
 from rejoinder_cli.output import JsonFlag, Output
 from rejoinder_cli.runs import open_run
 
+_FEW_SNAPSHOTS = 20  # of a run by blocks; fewer are worth a word
+
 if TYPE_CHECKING:
     from rejoinder.measure.targets import Target
+    from rejoinder.run.config import RunConfig
     from rejoinder.run.rundir import RunDir
     from rejoinder.telemetry import Exposure
     from rejoinder_learner.sequential import TrainResult
@@ -106,9 +109,7 @@ def train(
                 target=target,
             )
     print_result(result, directory, output)
-    for name, value in latest_exploitability(directory).items():
-        output.say(f"{name} {value:.3g} (exact)")
-    for line in latest_matches(directory):
+    for line in latest_figures(directory, result.games):
         output.say(line)
     if not result.finished:
         again = planned.resume_command("train", workers)
@@ -118,7 +119,7 @@ def train(
     output.result(
         result_fields(result)
         | {"run": str(planned.path), "fingerprint": directory.config.fingerprint, "mode": mode}
-        | latest_exploitability(directory)
+        | latest_exploitability(directory, result.games)
     )
     if not result.finished:
         raise typer.Exit(130)
@@ -226,19 +227,37 @@ def print_result(result: TrainResult, run: RunDir, output: Output) -> None:
     )
 
 
-def latest_exploitability(directory: RunDir) -> dict[str, float]:
-    """By the last evaluation, where the game is small enough for an exact one."""
-    known = [r["exploitability"] for r in directory.metrics() if "exploitability" in r]
-    return {"exploitability": known[-1]} if known else {}
+def latest_exploitability(directory: RunDir, games: int) -> dict[str, float]:
+    """By the last evaluation, where the game is small enough for an exact one.
+
+    Where training has gone on since, `exploitability_after` is the point that it was measured at.
+    """
+    known = [r for r in directory.metrics() if "exploitability" in r]
+    if not known:
+        return {}
+    earlier = {} if known[-1]["games"] == games else {"exploitability_after": known[-1]["games"]}
+    return {"exploitability": known[-1]["exploitability"]} | earlier
 
 
-def latest_matches(directory: RunDir) -> list[str]:
-    """The last evaluation, a line for each opponent."""
+def latest_figures(directory: RunDir, games: int) -> list[str]:
+    """What was last measured, a line for each figure; of an earlier point if training went on."""
     from rejoinder_cli.live import match_in_words
 
-    unit = directory.config.load_game().utility_unit
-    played = [r["matches"] for r in directory.metrics() if "matches" in r]
-    return [match_in_words(name, match, unit) for name, match in (played or [{}])[-1].items()]
+    config = directory.config
+    unit, lines = config.load_game().utility_unit, []
+
+    def when(measured: int) -> str:
+        return "" if measured == games else f", after {measured:,} {config.counts}"
+
+    exact = latest_exploitability(directory, games)
+    if exact:
+        after = int(exact.get("exploitability_after", games))
+        lines.append(f"exploitability {exact['exploitability']:.3g} (exact{when(after)})")
+    played = [r for r in directory.metrics() if "matches" in r]
+    for record in played[-1:]:
+        for name, match in record["matches"].items():
+            lines.append(match_in_words(name, match, unit) + when(record["games"]))
+    return lines
 
 
 def result_fields(result: TrainResult) -> dict[str, Any]:
@@ -280,7 +299,18 @@ def prepare(
                 "--run names another directory"
             )
         remove_run(path)
+    _warn_of_few_snapshots(config, output)
     return RunDir.create(path, config, rows)
+
+
+def _warn_of_few_snapshots(config: RunConfig, output: Output) -> None:
+    """Blocks of one snapshot learn nothing from each other."""
+    snapshots = config.units // config.batch
+    if config.block > 1 and snapshots < _FEW_SNAPSHOTS and not config.load_method().requires:
+        output.warn(
+            f"{config.target:,} {config.counts} make only {snapshots} snapshots, one after each "
+            f"{config.batch * config.block:,}: smaller method.iterations or batch learn more"
+        )
 
 
 @contextmanager

@@ -122,7 +122,8 @@ def up(
             while not should_stop() and served.exit_code not in HOPELESS:
                 household.tend()
                 time.sleep(_LOOK)
-    output.say(f"{status.get('games', 0):,} games, {status.get('state', 'stopped')}, in {path}")
+    done, state = status.get("games", 0), status.get("state", "stopped")
+    output.say(f"{done:,} {planned.config.counts}, {state}, in {path}")
     output.result({"run": str(path), "finished": finished, **status})
     if not finished:
         more = ["--prometheus"] if prometheus else []

@@ -71,8 +71,9 @@ def _train_a_little(source: str, output: Output) -> None:
     from rejoinder_learner.sequential import train
 
     config = load_config(source)
-    quick = config.load_method().quick(config.method)
-    config = config.model_copy(update=_LITTLE | {"method": quick})
+    method = config.load_method()
+    little = {**_LITTLE, **method.requires, "method": method.quick(config.method)}
+    config = config.model_copy(update=little)
     with (
         tempfile.TemporaryDirectory(prefix="rejoinder-") as folder,
         graceful_stop() as should_stop,

@@ -71,8 +71,10 @@ def draw(result: Result) -> Figure:
     speed.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     speed.xaxis.set_major_formatter(FuncFormatter(lambda games, _: f"{games:,.0f}"))
     speed.xaxis.set_minor_formatter(NullFormatter())
+    many, one = ("games", "a game") if result["unit"] == 1 else ("units", "a unit")
+    of = "" if result["unit"] == 1 else f"; a unit has {result['unit']:,} {result['counts']}"
     speed.set_xlabel(
-        "staleness, B·(L + 1): games that a game may know nothing of, all under way at once"
+        f"staleness, B·(L + 1): {many} that {one} may know nothing of, all under way at once{of}"
     )
     figure.legend(handles=look.legend(), loc="outside upper center", ncols=9)
     return figure
@@ -132,7 +134,7 @@ def _draw_strength(axes: Axes, result: Result, look: _Look) -> None:
     interval = f"bars: 95 % interval over {seeds} seeds" if seeds > 1 else "one seed, no interval"
     _entitle(
         axes,
-        f"What it costs in strength, after {result['games']:,} training games",
+        f"What it costs in strength, after {result['games']:,} training {result['counts']}",
         f"{interval}; ring: the config's own B and L",
     )
 
@@ -143,7 +145,7 @@ def _draw_regret(axes: Axes, result: Result, look: _Look) -> None:
     axes.set_ylabel("MER")
     _entitle(
         axes,
-        "What it costs in convergence, after the same games",
+        f"What it costs in convergence, after the same {result['counts']}",
         "maximum expected regret: what the best single change of play would still gain",
     )
 
@@ -177,7 +179,7 @@ def _draw_speed(axes: Axes, result: Result, look: _Look) -> None:
     axes.margins(y=0.12)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:,.0f}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_ylabel("training games a second")
+    axes.set_ylabel(f"training {result['counts']} a second")
     told = "full: measured on this machine; hollow: predicted"
     if (result["others"] or 0.0) > BUSY:
         told += f"; measured beside programs that used up to {result['others']:.1f} cores"

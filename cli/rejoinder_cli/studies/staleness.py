@@ -1,17 +1,19 @@
 """Staleness: what B and L cost in strength, and what they buy in speed.
 
-Game g is played with the snapshot of version max(0, g // B − L), so it may know nothing of the
-(L + 1)·B games before it: that is its staleness, and also the number of games that can be under way
-at once. More of it keeps more workers busy, and each game teaches less.
+Unit u (a game, or a block of iterations) is played with the snapshot of version max(0, u // B − L),
+so it may know nothing of the (L + 1)·B units before it: that is its staleness, and also the number
+of units that can be under way at once. More of it keeps more workers busy, and each unit teaches
+less. Lengths are whole units, told in what the method counts.
 
 - Strength is a function of the config alone. Every cell (B, L) of the grid is trained with several
   seeds, one process a core, and meets the baselines on the way and at the end. Intervals are over
   seeds; differences from the config's own B and L are of the same seed, which means the same deals.
 - Speed is measured with a real server and real workers where this machine has a core for each of
   them, with the two smallest lags; and predicted by the capacity model, for all cells, from costs
-  measured on this machine. The two are never mixed: every figure says which one it is.
+  measured on this machine. The two are never mixed: every figure says which one it is. The model
+  is of units that are games; nothing is predicted for blocks.
 
-A lag that no game of the run can tell from a shorter one (the first snapshot is out of reach) is
+A lag that no unit of the run can tell from a shorter one (the first snapshot is out of reach) is
 trained as that one.
 """
 
@@ -44,7 +46,7 @@ class Cell(NamedTuple):
 
     @property
     def window(self) -> int:
-        """Games that a game may know nothing of, itself included."""
+        """Units that a unit may know nothing of, itself included."""
         return (self.lag + 1) * self.batch
 
 
@@ -72,7 +74,7 @@ class Grid:
 
     def run(self, cell: Cell, seed: int) -> RunConfig:
         """What is trained; a lag beyond the first snapshot is like one that just reaches it."""
-        lag = min(cell.lag, (self.config.games - 1) // cell.batch)
+        lag = min(cell.lag, (self.config.units - 1) // cell.batch)
         return self._changed(cell.batch, lag, seed)
 
     def timed(self, cell: Cell) -> RunConfig:
@@ -107,9 +109,13 @@ def make_grid(
         if count < 1:
             raise ValueError(f"workers: there must be at least one, not {count}")
     often, games = evaluations
-    on_the_way = {"eval_every": max(1, config.games // often), "eval_games": games}
+    changes = {
+        "games": config.target,
+        "eval_every": max(1, config.units // often) * config.block,
+        "eval_games": games,
+    }
     return Grid(
-        config.model_copy(update=on_the_way),
+        config.model_copy(update=changes),
         cells,
         seeds=tuple(range(config.seed, last + 1)),
         workers=tuple(workers),
@@ -145,9 +151,11 @@ def _train(grid: Grid, path: Path, progress: Progress) -> dict[tuple[Cell, int],
 def _time(
     grid: Grid, folder: Path, retime: bool, progress: Progress, say: Callable[[str], None]
 ) -> dict[Cell, dict[int, throughput.Speed]]:
-    """Games a second of each cell, by workers; costs first, as they are the least disturbed."""
+    """What is trained a second of each cell, by workers; costs first: others disturb them least."""
     costs = None
-    if grid.predict:
+    if grid.predict and grid.config.block > 1:
+        say("speeds are not predicted: the capacity model is of methods whose unit is a game")
+    elif grid.predict:
         costs = throughput.known_costs(folder / COSTS, grid.config, retime, say)
     lags = sorted({cell.lag for cell in grid.cells})[:TIMED_LAGS]
     wanted = [
@@ -202,6 +210,8 @@ def _result(
     return {
         "game": game.title,
         "games": grid.config.games,
+        "counts": grid.config.counts,
+        "unit": grid.config.block,
         "opponent": grid.opponent,
         "strength_is": "win rate" if game.counts_wins else f"{game.utility_unit} a game",
         "tests": grid.tests,

@@ -1,4 +1,4 @@
-"""Games a second of a config with so many workers: measured here, predicted, or both.
+"""Games (iterations) a second of a config with so many workers: measured here, predicted, or both.
 
 Measured are a learner, a server and real workers on this machine, without evaluations and
 checkpoints; with each figure goes how many cores other programs used just before. Predictions are
@@ -26,8 +26,11 @@ from rejoinder_bench.costs import Costs
 
 BUSY = 0.25  # cores used by others: what is measured beside so much is to be taken with care
 
-_GAMES = 600  # between the first and the last snapshot of a timed run, at least; …
-_BATCHES = 3  # … and batches. The first 200 games are not timed.
+# The least units of a timed run, but for the last ones, which need no new snapshot. The first 200
+# are not timed.
+_GAMES = 600  # where a unit is a game
+_BLOCKS = 300  # where it is a block of iterations, which takes longer
+_BATCHES = 3  # more units if these are more
 _LOOKING = 0.5  # seconds, for what others do
 
 
@@ -44,12 +47,12 @@ class Timing:
 
 
 class Measured(NamedTuple):
-    rate: float  # games a second
+    rate: float  # games (iterations) a second
     others: float  # cores that other programs used just before
 
 
 class Speed(NamedTuple):
-    """What is known of a config with so many workers; games a second."""
+    """What is known of a config with so many workers; games (iterations) a second."""
 
     measured: float | None
     others: float | None  # cores that other programs used then
@@ -91,12 +94,20 @@ def _time(timing: Timing) -> Measured:
     config = config.model_copy(update=system.QUIET | {"games": games_to_time(config)})
     others = _cores_in_use()
     with tempfile.TemporaryDirectory(prefix="rejoinder-") as folder:
-        return Measured(runtime.System(Path(folder), config, timing.workers).rate, others)
+        try:
+            return Measured(runtime.System(Path(folder), config, timing.workers).rate, others)
+        except ValueError as error:
+            raise ValueError(
+                f"timing: batch={config.batch} lag={config.lag}: {error}; "
+                "leave such batches out of --batches, or speeds by --no-timing"
+            ) from None
 
 
 def games_to_time(config: RunConfig) -> int:
-    """The clock runs from snapshot to snapshot, and the last window of games needs no new one."""
-    return max(_GAMES, _BATCHES * config.batch) + (config.lag + 1) * config.batch
+    """The clock runs from snapshot to snapshot, and the last window of units needs no new one."""
+    least = _GAMES if config.block == 1 else _BLOCKS
+    units = max(least, _BATCHES * config.batch) + (config.lag + 1) * config.batch
+    return units * config.block
 
 
 def _cores_in_use() -> float:

@@ -8,17 +8,43 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
 
 from rejoinder.games.base import Abstraction, Game, JsonDict, Rules, States
 
 
-def _discover() -> dict[str, Game]:
-    packages = sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
-    games = [importlib.import_module(f"{__name__}.{package}").GAME for package in packages]
-    return {game.name: game for game in games}
+def discover(folders: Iterable[str], parent: str) -> dict[str, Game]:
+    """The games of all packages in some folders, which are packages of `parent`, by name.
+
+    A mistake in one of them is a ValueError that names the package: games are found while modules
+    are imported, so that it would stop every command, and the commands tell a ValueError in a line.
+    """
+    games: dict[str, Game] = {}
+    packages: dict[str, str] = {}  # by the name of the game
+    for package in sorted(found.name for found in pkgutil.iter_modules(folders) if found.ispkg):
+        game = _game_of(f"{parent}.{package}")
+        for name, other in games.items():
+            both = f"the packages {packages[name]} and {package} in {parent}"
+            if name == game.name:
+                raise ValueError(f"{both} are both called {name!r}: change the `name` of one GAME")
+            if other.dtype == game.dtype:  # by which compiled code chooses a game's functions
+                raise ValueError(f"{both} have states of one dtype: rename a field of one STATE")
+        games[game.name], packages[game.name] = game, package
+    return games
 
 
-GAMES: dict[str, Game] = _discover()
+def _game_of(package: str) -> Game:
+    """The game of a package, which is imported; what `implement` and `Game` refuse names it."""
+    try:
+        found = getattr(importlib.import_module(package), "GAME", None)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the package {package} makes no game: {error}") from error
+    if not isinstance(found, Game):
+        raise ValueError(f"the package {package} has no GAME, which every package there needs")
+    return found
+
+
+GAMES: dict[str, Game] = discover(__path__, __name__)
 (DEFAULT_GAME,) = (name for name, game in GAMES.items() if game.is_default)
 
 
@@ -51,6 +77,7 @@ __all__ = [
     "JsonDict",
     "Rules",
     "States",
+    "discover",
     "find_game",
     "game_names",
 ]

@@ -62,7 +62,7 @@ class Abstraction(Capable):
     options: bool = False  # whether an action may stand for more than one move
     data: Callable[[], Mapping[str, Array]] | None = None  # arrays that it brings, such as buckets
     make_argument: Callable[[Mapping[str, Array]], Any] | None = None  # data → see `argument`
-    dense_keys: Callable[[Any], int] | None = None  # rules → n, if all keys are below n
+    dense_keys: Callable[[Any], int | None] | None = None  # rules → n, if all keys are below n
     capabilities: tuple[Any, ...] = ()
 
     def argument(self) -> Any:

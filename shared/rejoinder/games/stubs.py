@@ -9,6 +9,7 @@ the game contract is one, and an optional capability (see `responses`) is anothe
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -41,9 +42,28 @@ class Stubs:
         """Register a game's compiled functions for its state dtype; called once by each game."""
         unknown, missing = set(functions) - set(self._by_name), self._required - set(functions)
         if unknown or missing:
-            raise TypeError(f"{self._what}: unknown {sorted(unknown)}, missing {sorted(missing)}")
+            parts = {"missing": missing, "unknown": unknown}
+            told = [f"{what} {', '.join(sorted(names))}" for what, names in parts.items() if names]
+            raise TypeError(f"functions of the {self._what}: {'; '.join(told)}")
+        for name, made in functions.items():
+            _give_signature_of(self._by_name[name], made)
         known = _implementations.setdefault(numba.from_dtype(dtype), {})
         known.update({self._by_name[name]: made for name, made in functions.items()})
+
+
+def _give_signature_of(stub: Function, made: Function) -> None:
+    """Have an implementation the stub's signature; its arguments must be the same.
+
+    numba compares annotations too, and a game need not have them.
+    """
+    if not hasattr(made, "py_func") and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        raise TypeError(f"{stub.__name__} is not compiled: it needs @rule")
+    function: Any = getattr(made, "py_func", made)
+    meant = inspect.signature(stub)
+    if list(inspect.signature(function).parameters) != list(meant.parameters):
+        raise TypeError(f"{stub.__name__} must take ({', '.join(meant.parameters)})")
+    if inspect.signature(function) != meant:
+        function.__signature__ = meant
 
 
 def kernel_identity(dtype: np.dtype[Any], functions: Iterable[Any], more: str = "") -> str:

@@ -41,6 +41,22 @@ def opaque(rows: Any) -> Any:
     return rows.view(np.dtype((np.void, rows.dtype.itemsize)))
 
 
+def as_words(rows: Any) -> Any:
+    """The same rows as 64-bit words, of which the first is the key: uint64[rows, words].
+
+    Kernels on these are compiled once for all dtypes.
+    """
+    return rows.view(np.uint64).reshape(len(rows), rows.dtype.itemsize // 8)
+
+
+def spare_is_zero(rows: Any) -> bool:
+    """Whether the bytes of rows that mean nothing are zero."""
+    if SPARE not in (rows.dtype.names or ()):
+        return True
+    last, bits = as_words(rows)[:, -1], 8 * rows.dtype[SPARE].itemsize  # they come last
+    return not (last >> np.uint64(64 - bits)).any()
+
+
 def widened(rows: Any, used: int, room: int) -> Any:
     """Rows of a table with more room: where they are if that was reserved, else a copy."""
     memory, needed = rows.base, room_for(room) * rows.dtype.itemsize

@@ -295,6 +295,7 @@ class RunDir:
         )
         remove(temporary)
         try:
+            folder.mkdir(exist_ok=True)
             temporary.mkdir()
             shared = (
                 () if increment is None else (self._folder_of(increment.since), increment.index)

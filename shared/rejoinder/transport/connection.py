@@ -20,6 +20,7 @@ Client: TypeAlias = Any  # a redis.Redis, whose answers have no useful types
 LOST = (redis.RedisError,)
 _FOR_GOOD = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
 
+_READ_BYTES = 2**18  # at once: more than a socket holds, so that big messages take few reads
 _SOCKET_TIMEOUT = 10.0  # longer than any blocking read
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0  # seconds, after a connection was lost
 _OLDEST_SERVER = (6, 2)
@@ -42,6 +43,7 @@ def connect(url: str) -> Client:
             socket_timeout=_SOCKET_TIMEOUT,
             socket_connect_timeout=5.0,
             retry=Retry(NoBackoff(), 0),
+            socket_read_size=_READ_BYTES,
             **over_tcp,
         )
         client.connection_pool.make_connection()

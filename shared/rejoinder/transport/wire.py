@@ -40,7 +40,7 @@ from typing_extensions import TypedDict
 
 from rejoinder.methods.base import Delta
 from rejoinder.methods.patch import Patch
-from rejoinder.methods.rows import SPARE
+from rejoinder.methods.rows import spare_is_zero
 from rejoinder.run.config import MAX_GAMES, Learning
 from rejoinder.run.ledger import SnapshotId
 
@@ -92,7 +92,7 @@ def _read_counts(value: Any) -> tuple[int, ...]:
 
 def _read_entries(value: Any, info: ValidationInfo) -> Delta:
     entries: Delta = _read_rows(value, cast(Codec, info.context).entry)
-    if SPARE in (entries.dtype.names or ()) and entries[SPARE].any():
+    if not spare_is_zero(entries):
         raise ValueError("spare bytes must be zero")
     return entries
 

@@ -178,10 +178,19 @@ def why_not_enumerable(game: Game, rules: Rules) -> str | None:
     """Why there can be no tree of the game with these rules, if there cannot."""
     if game.is_enumerable(rules):
         return None
-    known = ", ".join(sorted(game.enumerable)) or "none"
+    if not game.enumerable:
+        return f"no configuration of {game.name} is known to be small enough to enumerate"
+    known = ", ".join(sorted(game.enumerable))
     names = [name for name, known_rules in game.configurations.items() if known_rules == rules]
-    what = f"{game.name}-{names[0]}" if names else f"{game.name} with these rules"
-    return f"{what} is too large to enumerate; of its configurations these are not: {known}"
+    if not names:
+        return (
+            f"it is not known whether {game.name} with these rules is too large to enumerate: they "
+            f"are not those of a configuration that is known to be small enough, such as {known}"
+        )
+    return (
+        f"{game.name}-{names[0]} is too large to enumerate; of its configurations these are not: "
+        f"{known}"
+    )
 
 
 def _frame_dtype(game: Game, play: Abstraction) -> np.dtype[Any]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from rejoinder.kernel.jit import kernel
 from rejoinder.methods.patch import Patch
-from rejoinder.methods.rows import new_rows, opaque, widened
+from rejoinder.methods.rows import as_words, new_rows, opaque, widened
 from rejoinder.methods.tabular.table import InfosetTable, indexed, new_table, table_of, with_room
 
 _FIRST_ROWS = 256  # room in a new table; it grows by itself
@@ -107,11 +108,23 @@ def _write_patch(rows: Any, used: int, patch: Patch) -> tuple[Any, int]:
     """Rows of a table with the patch in them, and how many are used then."""
     index, known = patch.index, int(np.searchsorted(patch.index, used))
     added = len(index) - known
-    if (rows["key"][index[:known]] != patch.rows["key"][:known]).any():
-        raise ValueError("the patch belongs to another table: its keys are not the rows' keys")
     if (index[known:] != np.arange(used, used + added)).any():
         raise ValueError("the patch belongs to another table: it leaves a gap behind the last row")
     if used + added > len(rows):
         rows = widened(rows, used, used + added)
-    opaque(rows)[index] = opaque(patch.rows)
+    if not write_words(as_words(rows), index, as_words(patch.rows), known):
+        raise ValueError("the patch belongs to another table: its keys are not the rows' keys")
     return rows, used + added
+
+
+@kernel
+def write_words(words: Any, index: Any, new: Any, known: Any) -> Any:
+    """Write rows that begin with their key; False, and nothing, if one of the first `known` is
+    not the row of its key."""
+    for n in range(known):
+        if words[index[n], 0] != new[n, 0]:
+            return False
+    for n in range(len(index)):
+        for k in range(words.shape[1]):
+            words[index[n], k] = new[n, k]
+    return True
