@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 import resource
 import struct
@@ -68,9 +69,13 @@ def real_deltas(game: str) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
-    """A message as data that can be compared, arrays by their bytes and their type."""
+    """A message as data that can be compared, arrays by their bytes and their type.
+
+    Without the digests that encoding adds.
+    """
     if dataclasses.is_dataclass(value):
-        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        names = [f.name for f in dataclasses.fields(value) if f.name != "digests"]
+        fields = {name: plain(getattr(value, name)) for name in names}
         return [type(value).__name__, fields]
     if isinstance(value, Patch):
         return [plain(value.index), plain(value.rows)]
@@ -184,16 +189,21 @@ KINDS = ["lease", "evaluation_lease", "deltas", "snapshot", "evaluation", "refus
 
 
 def body_of(message: Message, using: Codec | None = None) -> dict[str, Any]:
-    envelope = msgpack.unpackb((using or codec()).encode(message))
-    return dict(msgpack.unpackb(envelope[5]))
+    *_, body, entries = msgpack.unpackb((using or codec()).encode(message))
+    return dict(msgpack.unpackb(body)) | ({"entries": entries} if entries else {})
 
 
 def sealed(kind: str, body: Any, using: Codec | None = None) -> bytes:
     """An envelope whose checksum is right, around any body: what a broken worker would send."""
     fingerprint = (using or codec())._fingerprint
+    entries: Any = b""
+    if isinstance(body, dict) and kind == "deltas":
+        body = dict(body)
+        entries = body.pop("entries", b"")
     content = body if isinstance(body, bytes) else msgpack.packb(body)
     checksum = wire._checksum(WIRE_VERSION, kind, fingerprint, content)
-    return bytes(msgpack.packb([MAGIC, WIRE_VERSION, kind, fingerprint, checksum, content]))
+    head = [MAGIC, WIRE_VERSION, kind, fingerprint, checksum]
+    return bytes(msgpack.packb([*head, content, entries]))
 
 
 def refusal_of(data: bytes, using: Codec | None = None) -> str:
@@ -318,7 +328,7 @@ def test_another_wire_version_is_refused(version: int) -> None:
     envelope = msgpack.unpackb(codec().encode(sample("lease")))
     envelope[1] = version
     assert "checksum is wrong" in refusal_of(msgpack.packb(envelope))  # damage, for all we know
-    _, _, kind, fingerprint, _, body = envelope
+    _, _, kind, fingerprint, _, body, _ = envelope
     envelope[4] = wire._checksum(version, kind, fingerprint, body)
     with pytest.raises(
         ForeignError, match=f"wire version {version}; this side speaks {WIRE_VERSION}"
@@ -347,6 +357,8 @@ def test_another_wire_version_is_refused(version: int) -> None:
         (5, None, "envelope is damaged"),
         (5, b"", "checksum is wrong"),
         (5, "text", "envelope is damaged"),
+        (6, None, "envelope is damaged"),
+        (6, b"entries", "entries are out of place"),
     ],
 )
 def test_a_wrong_envelope_is_refused(place: int, value: Any, reason: str) -> None:
@@ -388,14 +400,14 @@ def test_rates_are_checked_where_the_game_counts_wins(match: dict[str, Any], rea
 
 @pytest.mark.parametrize("kind", ["leases", "", "\x1b[2J\n" * 100])
 def test_an_unknown_kind_is_refused(kind: str) -> None:
-    _, version, _, fingerprint, _, body = msgpack.unpackb(codec().encode(sample("lease")))
+    _, version, _, fingerprint, _, body, _ = msgpack.unpackb(codec().encode(sample("lease")))
     checksum = wire._checksum(version, kind, fingerprint, body)
-    said = refusal_of(msgpack.packb([MAGIC, version, kind, fingerprint, checksum, body]))
+    said = refusal_of(msgpack.packb([MAGIC, version, kind, fingerprint, checksum, body, b""]))
     assert "unknown kind of message" in said
     assert said.isprintable()
 
 
-@pytest.mark.parametrize("length", [0, 1, 5, 7])
+@pytest.mark.parametrize("length", [0, 1, 6, 8])
 def test_an_envelope_of_another_length_is_refused(length: int) -> None:
     envelope = [*msgpack.unpackb(codec().encode(sample("lease"))), b""][:length]
     refusal_of(msgpack.packb(envelope))
@@ -518,7 +530,13 @@ def test_any_change_inside_the_arrays_is_refused_or_valid(kind: str, data: st.Da
 
 
 @pytest.mark.parametrize(
-    ("kind", "field"), [(kind, field) for kind in KINDS for field in sorted(body_of(sample(kind)))]
+    ("kind", "field"),
+    [
+        (kind, field)
+        for kind in KINDS
+        for field in sorted(body_of(sample(kind)))
+        if field not in ("digests", "entries")  # see the next test
+    ],
 )
 def test_every_field_is_needed_and_has_its_type(kind: str, field: str) -> None:
     whole = body_of(sample(kind))
@@ -536,6 +554,32 @@ def test_every_field_is_needed_and_has_its_type(kind: str, field: str) -> None:
         refusal_of(sealed(kind, whole | {field: "text"}))
     for extra in (msgpack.Timestamp(3), msgpack.ExtType(5, b"12345")):
         assert "not msgpack" in refusal_of(sealed(kind, whole | {field: extra}))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"digests": b""}, "the entries do not match their digests"),
+        ({"digests": bytes(31)}, "'digests': bytes in pieces of 32 are needed"),
+        ({"digests": bytes(32 * (MAX_LEASE + 1))}, "'digests': a message has at most 100000 units"),
+        ({"digests": [1]}, "'digests'"),
+        ({"digests": bytes(32 * 6)}, "the entries do not match their digests"),
+        ({"entries": b"odd"}, "'entries': bytes in rows of"),
+        ({"entries": [1]}, "the envelope is damaged"),
+    ],
+)
+def test_entries_are_those_of_their_digests(change: dict[str, Any], said: str) -> None:
+    whole = body_of(sample("deltas"))
+    assert plain(codec().decode(sealed("deltas", whole))) == plain(sample("deltas"))
+    refused = refusal_of(sealed("deltas", whole | change))
+    assert said in refused or "not msgpack" in refused
+    without = {name: value for name, value in whole.items() if name not in change}
+    refusal_of(sealed("deltas", without))
+    twice = codec().decode(codec().encode(sample("deltas")))
+    assert isinstance(twice, Deltas)
+    assert twice.digests == tuple(
+        hashlib.sha256(delta.tobytes()).digest() for delta in twice.by_unit().values()
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

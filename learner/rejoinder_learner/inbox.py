@@ -64,9 +64,11 @@ class Inbox:
     def arrivals(self, deltas: Deltas) -> dict[int, Arrived]:
         """The units of a message, one by one."""
         version = deltas.snapshot.games // (self._config.batch * self._config.block)
+        units = deltas.by_unit().items()
+        digests = deltas.digests or [None] * len(units)  # of a message that was not decoded
         return {
-            unit: Arrived(Played(unit, version, delta), deltas.worker)
-            for unit, delta in deltas.by_unit().items()
+            unit: Arrived(Played(unit, version, delta, digest), deltas.worker)
+            for (unit, delta), digest in zip(units, digests, strict=True)
         }
 
     def is_missing(self, unit: int) -> bool:

@@ -40,6 +40,7 @@ class Played(NamedTuple):
     unit: int
     version: int  # of the snapshot it was played with
     delta: Delta
+    digest: bytes | None = None  # its SHA-256, if that is known
 
 
 class Version(NamedTuple):

@@ -39,9 +39,9 @@ def genesis(fingerprint: str) -> bytes:
     return hashlib.sha256(f"rejoinder ledger of {fingerprint}\n".encode()).digest()
 
 
-def record(head: bytes, unit: int, version: int, delta: Any) -> bytes:
-    """The next record; its last 32 bytes are the new head."""
-    plain = _PLAIN.pack(unit, version, hashlib.sha256(delta).digest())
+def record(head: bytes, unit: int, version: int, delta: Any, digest: bytes | None = None) -> bytes:
+    """The next record; its last 32 bytes are the new head. `digest` is the delta's, if known."""
+    plain = _PLAIN.pack(unit, version, digest or hashlib.sha256(delta).digest())
     return plain + hashlib.sha256(head + plain).digest()
 
 

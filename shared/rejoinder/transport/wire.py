@@ -2,10 +2,13 @@
 
 A message is a msgpack array
 
-    [magic, wire version, kind, fingerprint of the run, checksum, body]
+    [magic, wire version, kind, fingerprint of the run, checksum, body, entries]
 
 whose body is a msgpack map of the message's fields; arrays are `bin` fields of little-endian rows.
-Decoding trusts nothing: the checksum covers all the rest, pydantic checks the type, range and size
+The entries of deltas stand outside: the body has their SHA-256 by unit, which the ledger needs as
+well, so that they are hashed once.
+Decoding trusts nothing: the checksum covers all but the entries, pydantic checks the type, range
+and size
 of every field, the codec what fields must be to each other and to the run, and whatever is wrong
 becomes a `WireError` that states it. A decoded message is as good as one made here; whether its
 content is *true* is what audits are for.
@@ -16,11 +19,12 @@ that point (`SnapshotId`), so a delta is tied to the exact policies that it was 
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import reprlib
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NotRequired, TypeAlias, cast
 
@@ -45,15 +49,17 @@ from rejoinder.run.config import MAX_GAMES, Learning
 from rejoinder.run.ledger import SnapshotId
 
 MAGIC = "rejoinder"
-WIRE_VERSION = 4
+WIRE_VERSION = 5
 MAX_LEASE = 100_000  # units in one lease or one message of deltas
 _CHECKSUM_BYTES = 16
+_DIGEST_BYTES = hashlib.sha256().digest_size
 _MAX_ROWS = 2**40
 _MAX_PARTS = 2**20  # of a snapshot
 _MAX_TEXT = 500
 _MAX_MATCH_GAMES = 10**7
 _ROUNDING = 1e-9  # of rates: the interval of a match that was won altogether ends just below 1
 _MAX_OPPONENTS = 100  # in one evaluation
+_ENTRIES = "entries"
 _RATE_FIELDS = ("win_rate", "low", "high", "draw_rate")  # where the game counts wins
 _COUNT = np.dtype("<u4")
 _INDEX = np.dtype("<u8")
@@ -88,6 +94,15 @@ def _read_counts(value: Any) -> tuple[int, ...]:
     if type(value) is bytes and len(value) > MAX_LEASE * _COUNT.itemsize:
         raise ValueError(f"a message has at most {MAX_LEASE} units")
     return tuple(_read_rows(value, _COUNT).tolist())
+
+
+def _read_digests(value: Any) -> tuple[bytes, ...]:
+    if type(value) is not bytes or len(value) % _DIGEST_BYTES:
+        raise ValueError(f"bytes in pieces of {_DIGEST_BYTES} are needed")
+    if len(value) > MAX_LEASE * _DIGEST_BYTES:
+        raise ValueError(f"a message has at most {MAX_LEASE} units")
+    starts = range(0, len(value), _DIGEST_BYTES)
+    return tuple(value[start : start + _DIGEST_BYTES] for start in starts)
 
 
 def _read_entries(value: Any, info: ValidationInfo) -> Delta:
@@ -129,6 +144,9 @@ Counts = Annotated[
     tuple[int, ...],
     PlainValidator(_read_counts),
     PlainSerializer(lambda counts: np.array(counts, _COUNT).tobytes()),
+]
+Digests = Annotated[
+    tuple[bytes, ...], PlainValidator(_read_digests), PlainSerializer(lambda made: b"".join(made))
 ]
 Entries = Annotated[
     Any, PlainValidator(_read_entries), PlainSerializer(lambda entries: entries.tobytes())
@@ -175,6 +193,7 @@ class Deltas:
     seconds: NotNegative  # that it took to play them
     counts: Counts  # entries of each unit
     entries: Entries  # of all units, end to end
+    digests: Digests = ()  # SHA-256 of each unit's entries; encoding sees to it
 
     @property
     def units(self) -> range:
@@ -272,30 +291,39 @@ class Codec:
 
     def encode(self, message: Message) -> bytes:
         kind = _NAMES[type(message)]
-        body = msgpack.packb(_ADAPTERS[kind].dump_python(message, warnings="error"))
+        if isinstance(message, Deltas):
+            message = dataclasses.replace(message, digests=_digests(message))
+        fields = _ADAPTERS[kind].dump_python(message, warnings="error")
+        entries = fields.pop(_ENTRIES, b"")
+        body = msgpack.packb(fields)
         checksum = _checksum(WIRE_VERSION, kind, self._fingerprint, body)
-        return bytes(msgpack.packb([MAGIC, WIRE_VERSION, kind, self._fingerprint, checksum, body]))
+        head = [MAGIC, WIRE_VERSION, kind, self._fingerprint, checksum]
+        return bytes(msgpack.packb([*head, body, entries]))
 
     def decode(self, data: bytes) -> Message:
         """The message; `WireError` states what is wrong with it."""
-        kind, body = self._open(data)
+        kind, body, entries = self._open(data)
+        fields = _unpack(body, arrays_of=0)
+        if isinstance(fields, dict):
+            if _ENTRIES in fields or (entries and kind != _NAMES[Deltas]):
+                raise WireError(f"{kind}: entries are out of place")
+            if kind == _NAMES[Deltas]:
+                fields[_ENTRIES] = entries
         try:
-            message: Message = _ADAPTERS[kind].validate_python(
-                _unpack(body, arrays_of=0), context=self
-            )
+            message: Message = _ADAPTERS[kind].validate_python(fields, context=self)
         except ValidationError as error:
             raise WireError(f"{kind}: {_explain(error)}") from None
         if flaw := self._flaw(message):
             raise WireError(f"{kind}: {flaw}")
         return message
 
-    def _open(self, data: bytes) -> tuple[str, bytes]:
-        envelope = _unpack(data, arrays_of=6)
+    def _open(self, data: bytes) -> tuple[str, bytes, bytes]:
+        envelope = _unpack(data, arrays_of=7)
         if not isinstance(envelope, list) or not envelope or envelope[0] != MAGIC:
             raise WireError("not a message of Rejoinder")
-        if [type(part) for part in envelope] != [str, int, str, bytes, bytes, bytes]:
+        if [type(part) for part in envelope] != [str, int, str, bytes, bytes, bytes, bytes]:
             raise WireError("the envelope is damaged")
-        _, version, kind, fingerprint, checksum, body = envelope
+        _, version, kind, fingerprint, checksum, body, entries = envelope
         if checksum != _checksum(version, kind, fingerprint, body):
             raise WireError("its checksum is wrong")
         if version != WIRE_VERSION:
@@ -307,7 +335,7 @@ class Codec:
             )
         if kind not in _KINDS:
             raise WireError(f"unknown kind of message {_short(kind)}")
-        return kind, body
+        return kind, body, entries
 
     def _flaw(self, message: Message) -> str | None:
         """Why no sender has made it, though every field by itself could be."""
@@ -336,6 +364,8 @@ class Codec:
             return f"counts must be at most {self._most_entries}"
         if len(deltas.entries) != sum(counts):
             return f"{len(deltas.entries)} entries, not {sum(counts)}"
+        if deltas.digests != _digests(deltas):
+            return "the entries do not match their digests"
         return self._check_delta(deltas.entries)
 
     def _flaw_of_snapshot(self, snapshot: SnapshotPart) -> str | None:
@@ -364,6 +394,11 @@ class Codec:
             if not possible or figures["draw_rate"] > 1:
                 return "the rates make no sense"
         return None
+
+
+def _digests(deltas: Deltas) -> tuple[bytes, ...]:
+    units: Iterable[Any] = deltas.by_unit().values()
+    return tuple(hashlib.sha256(delta).digest() for delta in units)
 
 
 def _explain(error: ValidationError) -> str:
