@@ -8,6 +8,7 @@ package alone; everybody else asks the registries.
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -49,9 +50,11 @@ USE_BENCH = {"rejoinder_cli.commands.bench", "rejoinder_cli.studies.throughput"}
 # What `methods` has for everybody: the contract, and parts that are no method.
 _SHARED_BY_METHODS = ("base", "rows", "patch", "policies", "learned")
 CONTRACT = {METHODS} | {f"{METHODS}.{name}" for name in _SHARED_BY_METHODS}
-LIBRARY = {f"{METHODS}.tabular.{name}" for name in ("table", "policy", "model")}
-LIBRARY |= {f"{METHODS}.exact.tree"}
-KNOW_THE_CONTRACT_ALONE = (f"{PACKAGE}.run", f"{PACKAGE}.transport")
+TREE = f"{METHODS}.exact.tree"
+LIBRARY = {
+    f"{PACKAGE}.measure": {f"{METHODS}.tabular.table", f"{METHODS}.tabular.policy", TREE},
+    "rejoinder_cli": {TREE},
+}
 # Measurements that are made of a method's own kernels.
 MADE_OF_METHODS = {
     (
@@ -187,8 +190,8 @@ def test_a_method_is_known_in_its_own_package_alone() -> None:
             continue
         if f"{found.module}.".startswith((f"{METHODS}.", "rejoinder_bench.")):
             continue
-        library = found.target in LIBRARY and part_of(found.module) not in KNOW_THE_CONTRACT_ALONE
-        if not library and (found.module, found.target) not in MADE_OF_METHODS:
+        library = LIBRARY.get(part_of(found.module) or "", set())
+        if found.target not in library and (found.module, found.target) not in MADE_OF_METHODS:
             wrong.append(told(found))
     assert wrong == []
 
@@ -236,6 +239,7 @@ def test_functions_import_nothing_to_hide_a_cycle() -> None:
 def test_code_names_no_game() -> None:
     """A string that is a game's name is a question that the registry should answer."""
     names = {game.rpartition(".")[2] for game in packages(GAMES)}
+    names |= {importlib.import_module(game).GAME.name for game in packages(GAMES)}
     allowed = ("rejoinder_bench.", "rejoinder_gateway.examples.")  # what they measure, or show
     wrong = []
     for module, path in modules().items():

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from rejoinder.games import GAMES, contract
 from rejoinder.games.base import Game, Rules, States, concrete
-from rejoinder.kernel.jit import rule
+from rejoinder.kernel.jit import kernel, rule
 from rejoinder.kernel.rng import below, mix
 
 NO_CARD = -1
@@ -159,7 +159,12 @@ def template(rules: Any) -> States:
 def key_of(card: int, player: int, rules: Any) -> int:
     """The key of an infoset."""
     key = np.uint64(2 * card + player)
-    return int(mix(key)) if rules.mixed_keys else int(key)
+    return int(_mixed(key)) if rules.mixed_keys else int(key)
+
+
+@kernel
+def _mixed(key: Any) -> Any:
+    return mix(key)
 
 
 def view(states: States, player: int) -> TableView:

@@ -63,9 +63,8 @@ class OpenRun:
         """The agent that this run has trained; with `search`, thinking ahead."""
         from rejoinder.measure.agents import trained_agent
         from rejoinder.measure.search import searching
-        from rejoinder.methods.tabular.table import index_of
 
-        policy = index_of(self.run.policy_rows(self.checkpoint), self.run.config.task().dense)
+        policy = self.run.config.policy(self.run.policy_rows(self.checkpoint))
         abstraction = self.run.config.load_abstraction()
         agent = trained_agent(str(self.run.path), abstraction, policy, argmax=argmax)
         return searching(agent, self.run.config.load_game(), search)

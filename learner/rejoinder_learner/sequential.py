@@ -19,7 +19,6 @@ from typing import Any
 from rejoinder.measure.metrics import play_matches
 from rejoinder.measure.warm import warm_up_player
 from rejoinder.methods.base import Delta
-from rejoinder.methods.tabular.table import index_of
 from rejoinder.run.checkpoints import RunError
 from rejoinder.run.rundir import RunDir
 from rejoinder_learner.journal import Journal, Report, is_due
@@ -80,14 +79,14 @@ def _train(
     notice = Notice(run, report)
     on_game(first)
     for games, policies in evaluations.items():  # left over by a run with workers
-        journal.matches(games, play_matches(config, games, index_of(policies.rows)))
+        journal.matches(games, play_matches(config, games, config.policy(policies.rows)))
     try:
         while learner.units < config.units and not (should_stop() or run.stop_requested()):
             delta = actor.play(learner.units, learner.snapshot_for(learner.units))
             _fold(learner, delta, telemetry)
             if is_due(config, config.eval_every, learner.units):
                 journal.statistics(learner)
-                policy = index_of(learner.policy_rows())
+                policy = config.policy(learner.policy_rows())
                 journal.matches(learner.games, play_matches(config, learner.games, policy))
             last = learner.units >= config.units
             if is_due(config, config.checkpoint_every, learner.units) and not last:

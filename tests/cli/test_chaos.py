@@ -36,9 +36,23 @@ def test_a_run_survives_every_kind_of_death(tmp_path: Path) -> None:
     assert all(recoveries[kind]["max"] < SECONDS for kind in KINDS), recoveries
 
 
-def chaos(path: Path, kills: int, seed: int) -> dict[str, Any]:
+@pytest.mark.slow
+def test_a_run_of_blocks_survives_every_kind_of_death(tmp_path: Path) -> None:
+    """External sampling, whose deltas are of many iterations and have many entries."""
+    result = chaos(tmp_path / "run", 8, 2, "leduc", "method.iterations=10000")
+    assert result["kills"] == dict.fromkeys(KINDS, 2)
+    assert run_json("verify", tmp_path / "run", "--sample", "0.2")["verified"]
+
+
+def chaos(
+    path: Path,
+    kills: int,
+    seed: int,
+    config: str = "paper",
+    setting: str = "method.rollouts=10",
+) -> dict[str, Any]:
     numbers = ("--kills", str(kills), "--seed", str(seed), "--workers", "2")
-    result = run_json("chaos", "paper", *numbers, "--set", "method.rollouts=10", "--run", path)
+    result = run_json("chaos", config, *numbers, "--set", setting, "--run", path)
     assert result["equal"], result
     assert result["digest"] == result["expected"]
     assert result["problems"] == []

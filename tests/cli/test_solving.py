@@ -34,6 +34,27 @@ def test_solve_tells_what_an_abstraction_costs() -> None:
     assert "in the real game" in said.stdout
 
 
+def test_another_game_is_trained_solved_played_and_exported(tmp_path: Path) -> None:
+    """By its package and a config alone."""
+    trained, solved = tmp_path / "trained", tmp_path / "solved"
+    small = ("--set", "rules=small", "--set", "eval_every=200000", "--set", "eval_games=100")
+    told = run_json(
+        "train", "liars-dice", *small, "--iterations", "400000", "--workers", "2", "--run", trained
+    )
+    assert told["finished"]
+    exact = run_json("solve", "liars-dice-small", "--algorithm", "cfr+", "--run", solved)
+    assert exact["exploitability"] < 0.01
+    assert exact["exploitability"] < told["exploitability"] < 0.1
+    for path in (trained, solved):
+        assert run_json("digest", path)["games"] > 0
+        ended = run("play", path, "--seed", "3", stdin="1\n" * 50)
+        assert "The game is over." in ended.stdout
+        file = tmp_path / f"{path.name}.csv"
+        exported = run_json("export", path, "--out", file)
+        assert exported["format"] == "csv"
+        assert len(file.read_text().splitlines()) > exported["infosets"] == 96
+
+
 def test_what_is_solved_can_be_measured_played_and_exported_like_any_run(tmp_path: Path) -> None:
     path = tmp_path / "leduc"
     how = ("solve", "leduc", "--algorithm", "dcfr", "--run", path)

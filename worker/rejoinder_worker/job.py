@@ -20,7 +20,6 @@ import numpy as np
 
 from rejoinder.measure.metrics import evaluation_kernel, play_matches
 from rejoinder.methods.base import Delta, Snapshot
-from rejoinder.methods.tabular.model import TableSnapshot
 from rejoinder.run.config import RunConfig
 from rejoinder.run.ledger import SnapshotId
 from rejoinder.transport.bus import Bus
@@ -103,12 +102,12 @@ class Player:
         games = lease.snapshot.games
         config = self.config.model_copy(update={"eval_games": lease.match_games})
         task, method = config.task(), config.load_method()
-        policy = TableSnapshot(method.policy_dtype(task), dense=task.dense)
+        policy = method.policy_snapshot(task)
         parts = self.bus.snapshot_for_evaluation(games)
         self._snapshots.assemble(policy, lease.snapshot, None, parts, policies=True)
         _complete(policy, lease.snapshot)
         self.evaluations += 1
-        matches: Any = play_matches(config, games, policy.table)
+        matches: Any = play_matches(config, games, method.policy(task, policy.rows))
         return Evaluation(lease.snapshot, self.name, matches)
 
 

@@ -180,10 +180,9 @@ def _train(directory: RunDir, title: str, output: Output) -> TrainResult:
 def _measure(opened: OpenRun) -> tuple[Exploitability, Exploitability]:
     """The policy's worth in the game as it is shown to it, and in the real game."""
     from rejoinder.measure.best_response import both_exploitabilities
-    from rejoinder.methods.tabular.table import index_of
 
     config = opened.run.config
-    policy = index_of(opened.run.policy_rows(opened.checkpoint))
+    policy = config.policy(opened.run.policy_rows(opened.checkpoint))
     game, abstraction = config.load_game(), config.load_abstraction()
     ((real, shown),) = both_exploitabilities(game, config.rules, abstraction, [policy])
     return (real, real) if shown == real else (shown, real)

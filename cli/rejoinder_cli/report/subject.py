@@ -32,7 +32,7 @@ from rejoinder.measure.experiments import experiment_of
 from rejoinder.measure.lower_bounds import dear, thinking_bound
 from rejoinder.measure.match import MatchResult, Starts, play_match, seated
 from rejoinder.measure.metrics import evaluation_seed
-from rejoinder.methods.tabular.table import InfosetTable, index_of
+from rejoinder.methods.base import Policy
 from rejoinder.run.checkpoints import DamagedError
 from rejoinder.run.config import RunConfig
 from rejoinder.run.rundir import RunDir
@@ -176,7 +176,7 @@ class _Agents:
             except DamagedError as error:  # a run that is being trained thins them out
                 _leave_out(output, run, games, error)
                 return None
-            policy = index_of(run.policy_rows(checkpoint), run.config.task().dense)
+            policy = run.config.policy(run.policy_rows(checkpoint))
             abstraction = run.config.load_abstraction()
             return trained_agent(subject.name, abstraction, policy, argmax=False)
 
@@ -276,7 +276,7 @@ def _exact(subject: Subject, agents: _Agents) -> None:
     game, abstraction = config.load_game(), config.load_abstraction()
     known: list[int] = []
 
-    def policies() -> Iterator[InfosetTable]:
+    def policies() -> Iterator[Policy]:
         for games in agents:
             if agent := agents.get(games):
                 known.append(games)

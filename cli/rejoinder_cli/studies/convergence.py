@@ -22,7 +22,6 @@ from rejoinder.files import append_line, read_lines
 from rejoinder.measure.metrics import play_matches
 from rejoinder.measure.warm import warm_up_player
 from rejoinder.methods.learned import max_expected_regret
-from rejoinder.methods.tabular.table import index_of
 from rejoinder.run.config import RunConfig
 from rejoinder.transport.server import end_with_parent
 from rejoinder_cli.studies.throughput import cores
@@ -141,7 +140,7 @@ def train(task: Task, should_stop: Callable[[], bool] = lambda: False) -> Traine
 
 
 def _evaluate(config: RunConfig, learner: Learner) -> dict[str, Any]:
-    results = play_matches(config, learner.games, index_of(learner.policy_rows()))
+    results = play_matches(config, learner.games, config.policy(learner.policy_rows()))
     return {
         "games": learner.games,
         "mer": max_expected_regret(learner.learned),

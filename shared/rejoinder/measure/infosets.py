@@ -15,7 +15,6 @@ from rejoinder.kernel.masks import mask_of
 from rejoinder.methods.base import Rows
 from rejoinder.methods.policies import AVERAGE, LATEST
 from rejoinder.methods.rows import opaque
-from rejoinder.methods.tabular.table import InfosetTable, index_of
 from rejoinder.run.checkpoints import Checkpoint, digest
 from rejoinder.run.config import Learning
 
@@ -58,9 +57,9 @@ class Policy:
         return digest(self._config.fingerprint, self.games, self._state_rows)
 
     @functools.cached_property
-    def policy(self) -> InfosetTable:
+    def policy(self) -> Any:
         """As agents take it."""
-        return index_of(self._method.policy_rows(self._task, self._state_rows), self._task.dense)
+        return self._config.policy(self._method.policy_rows(self._task, self._state_rows))
 
     def __len__(self) -> int:
         return len(self._state_rows)

@@ -24,7 +24,7 @@ from rejoinder.measure.match import MATCH_KERNELS, MatchResult, play_match, seat
 from rejoinder.methods.exact.tree import Tree, build_tree
 from rejoinder.methods.learned import largest_mean_regrets, max_expected_regret
 from rejoinder.methods.policies import AVERAGE
-from rejoinder.methods.tabular.table import InfosetTable, index_of
+from rejoinder.methods.tabular.table import InfosetTable
 from rejoinder.run.config import RunConfig
 
 STATISTICS_ROWS = 2**18  # infosets that statistics are taken of
@@ -57,7 +57,7 @@ def exact_exploitability(config: RunConfig, policy_rows: Callable[[], Any]) -> f
     if not config.load_game().is_enumerable(config.rules) or config.load_abstraction().options:
         return None  # a policy of options cannot be followed move by move
     tree = _tree(config.game, config.rules, config.abstraction)
-    return policy_exploitability(tree, index_of(policy_rows())).exploitability
+    return policy_exploitability(tree, config.policy(policy_rows())).exploitability
 
 
 @functools.lru_cache(maxsize=4)

@@ -34,6 +34,8 @@ from rejoinder.methods.patch import Patch
 
 Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # of one structured dtype
 Delta: TypeAlias = Rows  # of one unit
+Policy: TypeAlias = Any
+"""What agents go by: what compiled code finds probabilities in (see `tabular.policy`)."""
 DeltaCheck: TypeAlias = Callable[[Rows], str | None]  # why no unit can have given these entries
 
 
@@ -174,6 +176,8 @@ class Method:
     policy_dtype: Callable[[Task], np.dtype[Any]]
     check_policies: Callable[[Task, Rows], str | None]  # why these cannot be policy rows
     policy_rows: Callable[[Task, Rows], Rows]  # of state rows, or those themselves
+    policy_snapshot: Callable[[Task], Snapshot]  # an empty one of policy rows
+    policy: Callable[[Task, Rows], Policy]  # of policy rows
     learned: Callable[[Task, Rows], Rows]  # state rows as readers take them, see `methods.learned`
     work: Callable[[Task, Rows, Sequence[int]], Work]  # in units with so many entries each
     decisions: Callable[[Rows], Rows]  # delta rows as readers take them: key, reach, regret

@@ -37,7 +37,7 @@ from rejoinder.games.base import Abstraction, Game, Rules
 from rejoinder.games.clamps import Clamps
 from rejoinder.games.contract import kernel_identity
 from rejoinder.methods import DEFAULT_METHOD, METHODS, find_method
-from rejoinder.methods.base import Actor, CheckedActor, Method, Rows, Settings, Task
+from rejoinder.methods.base import Actor, CheckedActor, Method, Policy, Rows, Settings, Task
 
 DEFAULT = "default"  # for rules and abstraction: the game's own first choice
 MAX_GAMES = 10**12  # in one run
@@ -174,6 +174,10 @@ class Learning(BaseModel):
     def decisions(self, delta: Rows) -> Rows:
         """A delta as readers take it: with a key, a reach and regrets for each infoset met."""
         return self.load_method().decisions(delta)
+
+    def policy(self, rows: Rows) -> Policy:
+        """What agents go by, of policy rows."""
+        return self.load_method().policy(self.task(), rows)
 
     def actor(self) -> Actor:
         """Somebody to play units."""

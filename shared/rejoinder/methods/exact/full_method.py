@@ -23,7 +23,7 @@ from rejoinder.methods.exact.tree import Tree, build_tree, why_not_enumerable
 from rejoinder.methods.learned import learned_rows
 from rejoinder.methods.rows import opaque
 from rejoinder.methods.tabular.model import TableModel, TableSnapshot
-from rejoinder.methods.tabular.table import find_or_add
+from rejoinder.methods.tabular.table import find_or_add, index_of
 
 MAX_ENTRIES = 2**22  # of one unit
 MAX_ITERATIONS = 2**53  # those of the runs before it, too; the kernels count in floats
@@ -166,6 +166,8 @@ FULL = Method(
     policy_dtype=lambda task: row_dtype(task.actions),
     check_policies=_check_rows,
     policy_rows=lambda _, rows: rows,
+    policy_snapshot=lambda task: TableSnapshot(row_dtype(task.actions)),
+    policy=lambda _, rows: index_of(rows),
     learned=lambda _, rows: _learned(rows),
     work=lambda task, entries, _: _work(task, entries),
     decisions=_decisions,

@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 
 from rejoinder.kernel.jit import kernel
+from rejoinder.methods.base import Rows, Task
 from rejoinder.methods.patch import Patch
 from rejoinder.methods.rows import as_words, new_rows, opaque, widened
-from rejoinder.methods.tabular.table import InfosetTable, indexed, new_table, table_of, with_room
+from rejoinder.methods.tabular.table import (
+    InfosetTable,
+    index_of,
+    indexed,
+    new_table,
+    table_of,
+    with_room,
+)
 
 _FIRST_ROWS = 256  # room in a new table; it grows by itself
 _MANY = 16  # one row in so many is too many to be sorted
@@ -19,6 +27,11 @@ _MANY = 16  # one row in so many is too many to be sorted
 Fold = Callable[[InfosetTable, Any, int, list[int], Any], None]
 # (rows, delta of the next unit) → why it cannot follow
 Flaw = Callable[[Any, Any], str | None]
+
+
+def table_policy(task: Task, rows: Rows) -> InfosetTable:
+    """Policy rows with an index of their keys."""
+    return index_of(rows, task.dense)
 
 
 class TableModel:

@@ -15,7 +15,7 @@ from rejoinder.kernel.rng import STREAM
 from rejoinder.methods.base import Delta, Method, Rows, Settings, Task, Work
 from rejoinder.methods.policies import check_keys, check_policies, policy_dtype
 from rejoinder.methods.rows import opaque
-from rejoinder.methods.tabular.model import TableModel, TableSnapshot
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot, table_policy
 from rejoinder.methods.tabular.rollout import (
     AVERAGING,
     entry_dtype,
@@ -157,6 +157,8 @@ ROLLOUT = Method(
     policy_dtype=lambda task: policy_dtype(task.actions),
     check_policies=lambda task, rows: check_policies(rows, task.dense),
     policy_rows=lambda _, rows: policy_rows(rows),
+    policy_snapshot=lambda task: TableSnapshot(policy_dtype(task.actions), dense=task.dense),
+    policy=table_policy,
     learned=lambda _, rows: rows,
     work=_work,
     decisions=lambda delta: delta,

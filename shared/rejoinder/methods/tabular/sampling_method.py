@@ -20,7 +20,7 @@ from rejoinder.methods.policies import check_keys, policy_dtype
 from rejoinder.methods.rows import opaque
 from rejoinder.methods.tabular.chance import play_chance
 from rejoinder.methods.tabular.external import play_external
-from rejoinder.methods.tabular.model import TableModel, TableSnapshot
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot, table_policy
 from rejoinder.methods.tabular.outcome import play_outcome
 from rejoinder.methods.tabular.policy import read_policies
 from rejoinder.methods.tabular.table import EMPTY, drawn_again, is_crowded, new_table
@@ -256,6 +256,8 @@ def _method(name: str, settings: type[SamplingSettings], play_block: Kernel, sol
         policy_dtype=_state_dtype,
         check_policies=_check_policies,
         policy_rows=lambda _, rows: rows,
+        policy_snapshot=lambda task: TableSnapshot(_state_dtype(task), dense=task.dense),
+        policy=table_policy,
         learned=lambda _, rows: _learned(rows),
         as_start=_as_start,
         max_units=MAX_UNITS,
