@@ -90,7 +90,7 @@ class LearnerService:
             warm_up(self._config)
             gc.freeze()  # compiled code is a big heap that the collector need not search again
             self._keep_trying(self._establish)
-            first = self._learner.games
+            first, ready = self._learner.games, time.monotonic()
             try:
                 while not self.finished and not self._must_stop():
                     self._keep_trying(self._step)
@@ -99,8 +99,7 @@ class LearnerService:
                     self._save()
                 self._journal.wait()
                 raise
-            end = time.monotonic()
-            seconds = end - (self._began or end)
+            seconds = time.monotonic() - (self._began or ready)
             self._note_workers()
             self._journal.save_last(self._learner, self._evaluations.waiting)
             self._leave()

@@ -37,7 +37,7 @@ def test_solve_tells_what_an_abstraction_costs() -> None:
 def test_another_game_is_trained_solved_played_and_exported(tmp_path: Path) -> None:
     """By its package and a config alone."""
     trained, solved = tmp_path / "trained", tmp_path / "solved"
-    small = ("--set", "rules=small", "--set", "eval_every=200000", "--set", "eval_games=100")
+    small = ("--set", "rules=small", "--set", "method.iterations=400", "--set", "eval_games=100")
     told = run_json(
         "train", "liars-dice", *small, "--iterations", "400000", "--workers", "2", "--run", trained
     )
