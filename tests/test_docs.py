@@ -14,7 +14,12 @@ from rejoinder_cli.main import app
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("shared", "worker", "learner", "gateway", "cli", "bench", "deploy", "tests", "docs")
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
 def blocks(page: Path, language: str) -> list[str]:
