@@ -85,6 +85,10 @@ def next_lease(bus: Bus) -> tuple[str, bytes] | None:
     return found[0].id, lease_message(found[0])
 
 
+class TooShort(ValueError):
+    """A run that is over before it can be timed."""
+
+
 class WatchedBus(Bus):
     """A learner's bus that notes when the first and the last snapshot of the timed games went out.
 
@@ -112,7 +116,7 @@ class WatchedBus(Bus):
     def rate(self) -> float:
         """Games a second."""
         if self._ended == self._began:
-            raise ValueError(f"{self._ended[0]:,} games are too few to be timed")
+            raise TooShort(f"{self._ended[0]:,} games are too few to be timed")
         return (self._ended[0] - self._began[0]) / (self._ended[1] - self._began[1])
 
     @property

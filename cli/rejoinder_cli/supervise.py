@@ -19,6 +19,7 @@ HOPELESS = (2, 3)  # exit codes of wrong input and of a worker that must not wor
 _STOPPING = 10.0  # seconds that a child may take to end
 # What a program that is not ours is told of the environment, in which there may be secrets.
 _HARMLESS = ("PATH", "HOME", "TMPDIR", "TZ", "LANG", "LC_ALL", "GOMAXPROCS", "GOMEMLIMIT", "GOGC")
+_ALONE = 5.0  # seconds without a worker that can go on
 _DEATHS, _PERIOD = 5, 30.0  # so many deaths of one child in so many seconds are too many
 
 
@@ -147,6 +148,7 @@ class Household:
         self.url = url or (self._server.url if self._server else "")
         self._children: list[Program] = []
         self._workers: list[Child] = []
+        self._alone_since: float | None = None  # all of them have given up, and there are no others
 
     def __enter__(self) -> Household:
         if self._server:
@@ -186,7 +188,17 @@ class Household:
             self._server.start()
         for child in self._children:
             child.revive(self._report)
-        if self._server and self._workers and all(child.given_up for child in self._workers):
+        if self._workers and all(child.given_up for child in self._workers):
+            self._give_up_if_alone()
+
+    def _give_up_if_alone(self) -> None:
+        """None of our workers can go on: an error, if nobody else plays and the run is not over."""
+        status = self._run.status() or {}
+        if status.get("state") == "finished" or status.get("workers"):
+            self._alone_since = None
+            return
+        self._alone_since = self._alone_since or time.monotonic()
+        if time.monotonic() - self._alone_since > _ALONE:
             raise ChildError(f"no worker can go on; {self._workers[-1].last_words}")
 
     def stop_children(self, but: Sequence[str] = ()) -> None:

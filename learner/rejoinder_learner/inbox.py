@@ -29,6 +29,7 @@ class Inbox:
     def __init__(self, config: RunConfig) -> None:
         self._config = config
         self._in_order = config.order == "index"
+        self._one_at_a_time = (config.lag + 1) * config.batch == 1  # unit under way
         self.first_from: dict[str, int] = {}  # worker → units folded before its first one
         self.duplicates = 0  # units that came once more than needed
         self.stale = 0  # units played with a snapshot that is not, or no longer, the right one
@@ -126,6 +127,8 @@ class Inbox:
             raise WireError(f"deltas: unit {last} has not been leased yet")
         if last < self._first_missing:
             return True  # duplicates, whatever they were made with
+        if not self._in_order and self._one_at_a_time:
+            return deltas.snapshot == self._learner.snapshots().get(self._learner.games)
         if not self._in_order:  # any snapshot will do
             return self._heads.get(deltas.snapshot.games) == deltas.snapshot.head
         versions = {self._config.version_for(unit) for unit in (first, last)}

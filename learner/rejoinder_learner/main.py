@@ -95,9 +95,7 @@ class LearnerService:
                 while not self.finished and not self._must_stop():
                     self._keep_trying(self._step)
             except Exception:
-                if self._learner.whole:  # whatever it is, nothing that was learned is lost
-                    self._save()
-                self._journal.wait()
+                self._rescue()
                 raise
             seconds = time.monotonic() - (self._began or ready)
             self._note_workers()
@@ -106,6 +104,15 @@ class LearnerService:
         self._telemetry.end()
         games, digest = self._learner.games, self._learner.digest()
         return TrainResult(games, games - first, seconds, digest, self.finished)
+
+    def _rescue(self) -> None:
+        """After an error, whatever it is: nothing that was learned is lost, nor is the error."""
+        try:
+            if self._learner.whole:
+                self._save()
+        except Exception as error:
+            self._report(f"what was learned since the last checkpoint cannot be saved: {error!r}")
+        self._journal.wait()
 
     def _step(self) -> None:
         with self._bus.in_one_go():
@@ -263,7 +270,7 @@ class LearnerService:
         if not refusal.snapshot_missing:
             self._report(f"{refusal.worker} refused {refusal.lease}: {refusal.reason}")
         elif self._leases.holds(refusal.lease):
-            self._publisher.start_again(self._learner)
+            self._publisher.send_again()
         self._leases.refused(refusal.lease)
         self._evaluations.refused(refusal.lease)
 

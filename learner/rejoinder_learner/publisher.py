@@ -38,6 +38,7 @@ class Publisher:
         self._published: list[SnapshotId] = []  # the chain, oldest first
         self._complete: set[SnapshotId] = set()  # those of them that are no patches
         self._abandoned: set[int] = set()  # games of the snapshots of chains before
+        self._damaged = False  # what was published is perhaps no longer there
         self._patched = 0  # rows in the patches since the last complete one
 
     def start_again(self, learner: Learner) -> None:
@@ -47,14 +48,19 @@ class Publisher:
         self._published.clear()
         self._complete.clear()
 
+    def send_again(self) -> None:
+        """Something is gone, or damaged: all that is still needed goes out again."""
+        self._damaged = True
+
     def publish(self, games: int) -> SnapshotId:
         """See to it that the snapshot after so many games is on the server; returns its name."""
         wanted = self._learner.snapshots()[games]
-        if wanted in self._published:
+        if wanted in self._published and not self._damaged:
             return wanted
         begin = time.perf_counter()
         base = max((name for name in self._published if name.games < games), default=None)
-        if base is None or not self._learner.remembers(base.games):
+        is_newest = base is not None and base == self._published[-1]
+        if base is None or self._damaged or not (is_newest and self._learner.remembers(base.games)):
             self._begin_chain(wanted)
         elif self._has_changed_altogether(base, wanted):
             self._send_complete(wanted)
@@ -81,7 +87,7 @@ class Publisher:
         oldest = self._learner.oldest
         needed = {name for name in self._published if name.games >= oldest.games} | {wanted}
         self._abandoned |= {name.games for name in self._published}
-        self._published, self._complete = [], set()
+        self._published, self._complete, self._damaged = [], set(), False
         self._send_complete(oldest)
         for name in sorted(needed - {oldest}):
             self._send_patch(name, self._published[-1])

@@ -97,9 +97,9 @@ class Learner:
             for played in chunk:
                 self._records.append(record(self.head, *played))
                 self.head = head_of(self._records[-1])
-            self.whole = True
             if self.units % self.config.batch == 0:
                 self._take_snapshot()
+            self.whole = True
 
     def snapshot_for(self, unit: int) -> Snapshot:
         """The snapshot that `unit` is played with; it must exist by now."""

@@ -21,6 +21,7 @@ from test_capacity import COSTS
 from rejoinder.run.config import RunConfig, load_config
 from rejoinder_bench import costs
 from rejoinder_bench import runtime as runtime_bench
+from rejoinder_bench.system import TooShort
 from rejoinder_cli.studies import convergence, picture, staleness, throughput
 from rejoinder_cli.studies.convergence import Stopped, Task, Trained, train, train_all
 from rejoinder_cli.studies.estimate import estimate
@@ -286,7 +287,7 @@ def test_a_grid_of_blocks_is_in_whole_units(
 
 def test_what_is_too_short_to_be_timed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def too_few(*_: Any) -> None:
-        raise ValueError("300 games are too few to be timed")
+        raise TooShort("300 games are too few to be timed")
 
     monkeypatch.setattr(runtime_bench, "System", too_few)
     with pytest.raises(ValueError, match=r"batch=2 lag=1: 300 games are too few.*--no-timing"):

@@ -25,7 +25,7 @@ from rejoinder.transport.bus import Bus
 from rejoinder.transport.connection import connect
 from rejoinder.transport.server import EmbeddedServer
 from rejoinder_cli.commands.train import latest_exploitability, latest_figures
-from rejoinder_cli.supervise import Household
+from rejoinder_cli.supervise import ChildError, Household
 from rejoinder_learner.sequential import train
 
 REJOINDER = [sys.executable, "-m", "rejoinder_cli.main"]
@@ -512,13 +512,33 @@ def test_runs_of_another_config_or_order_are_refused(tmp_path: Path) -> None:
 def test_workers_that_all_refuse_end_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody else can come to a server of its own, so waiting would have no end."""
+    """While nobody else plays, or the run is over."""
     monkeypatch.setattr(Household, "add_workers", add_misguided_workers)
+    monkeypatch.setattr("rejoinder_cli.supervise._ALONE", 0.5)
     arguments = ("--workers", "2", "--run", tmp_path / "run")
     ended = run("train", *TINY, *arguments)
     assert ended.exit_code == 5
     assert "no worker can go on; its last words: " in ended.stderr
     assert "no such option" in ended.stderr.lower()
+
+
+def test_workers_that_refuse_are_no_matter_while_others_play(tmp_path: Path) -> None:
+    run_made, told = RunDir.create(tmp_path / "run", load_config("tiny")), list[str]()
+    status = {"state": "training", "workers": {"another": {"games": 1}}}
+    with Household(run_made, None, told.append) as household:
+        add_misguided_workers(household, 1)
+        until(lambda: household._workers[0].exit_code is not None)
+        for state in (status, {"state": "finished", "workers": {}}):
+            run_made.write_status(state)
+            household._alone_since = time.monotonic() - 60
+            household.tend()
+            assert household._alone_since is None
+        run_made.write_status({"state": "training", "workers": {}})
+        household.tend()
+        household._alone_since = time.monotonic() - 60
+        with pytest.raises(ChildError, match="no worker can go on"):
+            household.tend()
+    assert len(told) == 1
 
 
 def add_misguided_workers(household: Household, count: int) -> None:

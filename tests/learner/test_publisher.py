@@ -58,7 +58,9 @@ def play(learner: Learner, games: int, actor: Actor) -> None:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["play", "play", "publish", "publish", "load", "flush", "back", "mend"]),
+        st.sampled_from(
+            ["play", "play", "publish", "publish", "load", "again", "flush", "back", "mend"]
+        ),
         st.integers(0, 6),
     ),
     max_size=40,
@@ -70,10 +72,16 @@ STEPS = st.lists(
     lag=st.integers(0, 3),
     batch=st.integers(1, 3),
     part_rows=st.sampled_from([1, 3, 1000]),
+    altogether=st.sampled_from([0.0, 0.9, 2.0]),
     steps=STEPS,
 )
 def test_workers_load_what_the_learner_has(
-    bus: Bus, lag: int, batch: int, part_rows: int, steps: list[tuple[str, int]]
+    bus: Bus,
+    lag: int,
+    batch: int,
+    part_rows: int,
+    altogether: float,
+    steps: list[tuple[str, int]],
 ) -> None:
     """Versions are skipped, published in any order, lost, and begun anew from an older learner."""
     config = leduc(lag=lag, batch=batch)
@@ -83,6 +91,7 @@ def test_workers_load_what_the_learner_has(
     named: dict[int, SnapshotId] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PART_ROWS", part_rows)
+        patch.setattr(module, "_ALTOGETHER", altogether)
         for kind, n in steps:
             if kind == "play":
                 play(learner, n, actor)
@@ -95,8 +104,10 @@ def test_workers_load_what_the_learner_has(
             elif kind == "load" and (known := sorted(named.keys() & learner.snapshots().keys())):
                 name = named[known[n % len(known)]]
                 policy = content(learner.snapshot_at(name.games // batch))
-                for worker in caches[: 1 + n % 2]:
+                for worker in [*caches[: 1 + n % 2], cache(bus, config)]:  # also one that is new
                     assert content(worker.load(name)) == policy
+            elif kind == "again":
+                publisher.send_again()
             elif kind == "flush":
                 bus.clean()
                 publisher.start_again(learner)

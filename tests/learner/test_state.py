@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoinder.methods.base import Snapshot
-from rejoinder.methods.tabular.model import TableSnapshot
+from rejoinder.methods.tabular.model import TableModel, TableSnapshot
 from rejoinder.run.checkpoints import needed_versions
 from rejoinder.run.config import RunConfig, make_config
 from rejoinder.run.ledger import SnapshotId, genesis
@@ -248,3 +248,30 @@ def test_the_delta_may_be_overwritten_after_it_is_folded() -> None:
         learner.fold(part)
         scratch["regret"] = 1e6
     assert_as_in_history(learner)
+
+
+@pytest.mark.parametrize("piece", [0, 7])
+def test_units_may_be_big(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Big ones are folded one by one, where they are; that makes no difference."""
+    monkeypatch.setattr("rejoinder_learner.state._PIECE", piece)
+    learner = Learner(kuhn(3, 1))
+    learner.fold_all(history(kuhn(3, 1)).played)
+    assert_as_in_history(learner)
+
+
+@pytest.mark.parametrize("method", ["fold", "changes"])
+def test_a_fold_that_an_error_has_ended_leaves_no_whole_state(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, played = Learner(kuhn(3, 1)), history(kuhn(3, 1)).played
+    learner.fold_all(played[:4])
+    assert learner.whole
+
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableModel, method, fail)
+        with pytest.raises(MemoryError):
+            learner.fold_all(played[4:8])
+    assert not learner.whole

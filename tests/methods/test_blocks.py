@@ -124,6 +124,10 @@ def test_a_delta_depends_on_its_unit_and_snapshot_alone(
     monkeypatch.setattr(sampling_method, "_FIRST_ENTRIES", 1)  # so that the room must grow
     assert leduc.actor().play(30, snapshot).tobytes() == expected
     assert leduc.actor().play(31, snapshot).tobytes() != expected
+    monkeypatch.setattr(sampling_method, "is_crowded", lambda _: True)  # factors are drawn again
+    third = leduc.actor()
+    third.play(7, snapshot)
+    assert third.play(30, snapshot).tobytes() == expected
 
 
 def test_length_is_counted_in_iterations_and_rounded_up_to_whole_units() -> None:

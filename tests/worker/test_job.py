@@ -108,7 +108,7 @@ def test_policies_with_a_key_twice_are_answered_as_missing(bench: Bench) -> None
     answer = bench.do(EvaluationLease(name, 30, evaluation_kernel(bench.config)))
     assert isinstance(answer, Refusal)
     assert answer.snapshot_missing
-    assert answer.reason == "snapshot 6: it belongs to another table: a key is there twice"
+    assert answer.reason == "the policies after 6 games: a key is there twice"
 
 
 @pytest.mark.parametrize(

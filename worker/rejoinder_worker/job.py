@@ -75,8 +75,7 @@ class Player:
 
     def _play(self, lease: Lease) -> Deltas:
         begin = time.perf_counter()
-        name = lease.snapshot or self._snapshots.newest()
-        snapshot = self._snapshots.load(name)
+        name, snapshot = self._snapshots.load_for(lease)
         deltas = []
         for unit in range(lease.first, lease.end):
             deltas.append(self.play_unit(unit, snapshot).copy())
@@ -105,9 +104,12 @@ class Player:
         policy = method.policy_snapshot(task)
         parts = self.bus.snapshot_for_evaluation(games)
         self._snapshots.assemble(policy, lease.snapshot, None, parts, policies=True)
-        _complete(policy, lease.snapshot)
+        try:
+            agent = method.policy(task, policy.rows)
+        except ValueError as error:
+            raise MissingSnapshot(f"the policies after {games} games: {error}") from None
         self.evaluations += 1
-        matches: Any = play_matches(config, games, method.policy(task, policy.rows))
+        matches: Any = play_matches(config, games, agent)
         return Evaluation(lease.snapshot, self.name, matches)
 
 
@@ -200,6 +202,17 @@ class SnapshotCache:
         _complete(self._snapshot, wanted)
         self._name = wanted
         return self._snapshot
+
+    def load_for(self, lease: Lease) -> tuple[SnapshotId, Snapshot]:
+        """The snapshot of a lease, or the newest; that may be replaced while it is read."""
+        if lease.snapshot is not None:
+            return lease.snapshot, self.load(lease.snapshot)
+        name = self.newest()
+        try:
+            return name, self.load(name)
+        except MissingSnapshot:
+            name = self.newest()
+            return name, self.load(name)
 
     def newest(self) -> SnapshotId:
         name = self._bus.newest()

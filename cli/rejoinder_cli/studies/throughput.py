@@ -23,6 +23,7 @@ from rejoinder_bench import costs as costing
 from rejoinder_bench import runtime, system
 from rejoinder_bench.capacity import DATACENTER, Site, predict
 from rejoinder_bench.costs import Costs
+from rejoinder_bench.system import TooShort
 
 BUSY = 0.25  # cores used by others: what is measured beside so much is to be taken with care
 
@@ -96,7 +97,7 @@ def _time(timing: Timing) -> Measured:
     with tempfile.TemporaryDirectory(prefix="rejoinder-") as folder:
         try:
             return Measured(runtime.System(Path(folder), config, timing.workers).rate, others)
-        except ValueError as error:
+        except TooShort as error:
             raise ValueError(
                 f"timing: batch={config.batch} lag={config.lag}: {error}; "
                 "leave such batches out of --batches, or speeds by --no-timing"

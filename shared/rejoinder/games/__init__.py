@@ -37,8 +37,9 @@ def _game_of(package: str) -> Game:
     """The game of a package, which is imported; what `implement` and `Game` refuse names it."""
     try:
         found = getattr(importlib.import_module(package), "GAME", None)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the package {package} makes no game: {error}") from error
+    except Exception as error:
+        kind = "" if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: "
+        raise ValueError(f"the package {package} makes no game: {kind}{error}") from error
     if not isinstance(found, Game):
         raise ValueError(f"the package {package} has no GAME, which every package there needs")
     return found

@@ -206,16 +206,16 @@ def _share(
     try:
         manifest = _read_manifest(before)
         names = _table_files(manifest)
+        files = {name: manifest.files[name] for name in names}
+        weight = len(index) + sum(files[name].rows for name in names[1:])
+        ours = (config.fingerprint, _plain_dtype(checkpoint.rows.dtype))
+        if (manifest.fingerprint, manifest.dtype) != ours or manifest.games >= checkpoint.games:
+            return None
+        if weight >= files[_TABLE].rows or len(names) >= MOST_SHARING:
+            return None
         for name in names:  # before any of them is linked: a new file must never be a shared one
-            _verify(before / name, manifest.files[name])
+            _verify(before / name, files[name])
     except DamagedError:
-        return None
-    files = {name: manifest.files[name] for name in names}
-    weight = len(index) + sum(files[name].rows for name in names[1:])
-    ours = (config.fingerprint, _plain_dtype(checkpoint.rows.dtype))
-    if (manifest.fingerprint, manifest.dtype) != ours or manifest.games >= checkpoint.games:
-        return None
-    if weight >= files[_TABLE].rows or len(names) >= MOST_SHARING:
         return None
     for name in names:
         link_or_copy(before / name, folder / name)
@@ -235,7 +235,7 @@ def _share_evaluation(
             return None
         _verify(before / name, file)
         link_or_copy(before / name, folder / name)
-    except DamagedError:
+    except (DamagedError, FileNotFoundError):
         return None
     return file
 
