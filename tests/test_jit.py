@@ -211,6 +211,13 @@ KUHN = ALL - {"deal"}
         ("methods/exact/tree.py", "np.add.at(utilities", "np.add.at(-utilities", {"kuhn full"}),
         ("methods/exact/full.py", 'rows["weight"].max', 'rows["weight"].min', {"kuhn full"}),
         ("games/deal/rules.py", "= rules.just_say_no", "= rules.just_say_no + 1", {"deal"}),
+        ("games/kuhn/__init__.py", "_: MAX_DECISIONS", "_: MAX_DECISIONS + 1", KUHN),
+        (
+            "methods/tabular/rollout_method.py",
+            'self.averaging == "buffer" else 1',
+            'self.averaging == "buffer" else 2',
+            {"deal", "kuhn"},
+        ),
     ],
 )
 def test_what_results_depend_on_changes_the_identity(

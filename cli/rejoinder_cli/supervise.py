@@ -188,11 +188,14 @@ class Household:
             self._server.start()
         for child in self._children:
             child.revive(self._report)
-        if self._workers and all(child.given_up for child in self._workers):
+        if self._server and self._workers and all(child.given_up for child in self._workers):
             self._give_up_if_alone()
 
     def _give_up_if_alone(self) -> None:
-        """None of our workers can go on: an error, if nobody else plays and the run is not over."""
+        """None of our workers can go on: an error, if nobody else plays and the run is not over.
+
+        On a server that was given others may come at any time, so there the run waits for them.
+        """
         status = self._run.status() or {}
         if status.get("state") == "finished" or status.get("workers"):
             self._alone_since = None

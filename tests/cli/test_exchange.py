@@ -139,7 +139,7 @@ def test_policies_for_analysis(trained: Path, tmp_path: Path) -> None:
     assert [i["visits"] for i in whole["infosets"]] == table["updates"].tolist()
 
 
-def test_the_name_of_the_file_says_its_format(trained: Path, tmp_path: Path) -> None:
+def test_the_suffix_of_the_file_decides_the_format(trained: Path, tmp_path: Path) -> None:
     """`.json` may be the game's own checkpoint, and is; other names say nothing."""
     usual = {"csv": "csv", "CSV": "csv", "parquet": "parquet", "json": "paper", "txt": "paper"}
     for suffix, form in usual.items():

@@ -146,7 +146,7 @@ def test_a_watched_run_that_was_hardly_measured(tmp_path: Path) -> None:
     assert watcher(directory, None)({"games": 0}) == ""
 
 
-def test_a_watched_run_is_told_of_in_what_its_method_counts(tmp_path: Path) -> None:
+def test_the_forecast_of_a_watched_run_counts_what_its_method_counts(tmp_path: Path) -> None:
     directory = RunDir.create(tmp_path / "run", load_config("leduc"))
     for record in records(0.01):
         directory.append_metrics(record)

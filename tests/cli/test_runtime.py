@@ -522,7 +522,7 @@ def test_workers_that_all_refuse_end_the_run(
     assert "no such option" in ended.stderr.lower()
 
 
-def test_workers_that_refuse_are_no_matter_while_others_play(tmp_path: Path) -> None:
+def test_workers_that_refuse_do_not_end_a_run_that_others_play(tmp_path: Path) -> None:
     run_made, told = RunDir.create(tmp_path / "run", load_config("tiny")), list[str]()
     status = {"state": "training", "workers": {"another": {"games": 1}}}
     with Household(run_made, None, told.append) as household:
@@ -546,7 +546,7 @@ def add_misguided_workers(household: Household, count: int) -> None:
         household._workers.append(household.add(f"worker-{n}", "worker", "--no-such-option"))
 
 
-def test_what_a_stopped_training_tells_is_told_with_the_point_it_was_measured_at(
+def test_figures_of_a_stopped_training_name_the_point_they_were_measured_at(
     tmp_path: Path,
 ) -> None:
     config = load_config("kuhn", {"games": 10_000, "eval_every": 4_000, "eval_games": 10})
@@ -574,11 +574,11 @@ def test_a_run_without_its_checkpoints_is_trained_again(tmp_path: Path) -> None:
     assert run_json("verify", tmp_path / "r")["verified"]
 
 
-def test_a_run_of_few_snapshots_is_warned_of(tmp_path: Path) -> None:
+def test_a_run_of_few_snapshots_gets_a_warning(tmp_path: Path) -> None:
     few = ("train", "leduc", "--mode", "sequential", "--run", tmp_path / "run")
     told = run(*few, "--iterations", "60000", "--set", "eval_every=0")
     assert told.exit_code == 0
-    assert "60,000 iterations make only 1 snapshots, one after each 40,000" in told.stderr
+    assert "snapshots: only 1 in 60,000 iterations, one after each 40,000" in told.stderr
 
 
 @pytest.mark.slow

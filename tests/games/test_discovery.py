@@ -77,7 +77,7 @@ def test_the_documented_example_is_a_game_that_can_be_solved() -> None:
     ],
     ids=["nothing", "text", "functions", "field", "plain", "arguments"],
 )
-def test_what_is_no_game_is_told(
+def test_a_package_that_makes_no_game_is_refused(
     code: str,
     said: str,
     tmp_path: Path,
@@ -89,22 +89,21 @@ def test_what_is_no_game_is_told(
         found(tmp_path, monkeypatch, parent, odd=code.replace('"prize"', '"premium"'))
 
 
-def test_two_games_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kuhn = AGAIN.format("kuhn") + "GAME = FOUND"
-    leduc = AGAIN.format("leduc") + "GAME = replace(FOUND, name='kuhn')"
-    said = "packages one and two in games_named are both called 'kuhn'"
-    with pytest.raises(ValueError, match=said):
-        found(tmp_path, monkeypatch, "games_named", one=kuhn, two=leduc)
-
-
-def test_two_games_with_one_state_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("other", "name", "refusal"),
+    [
+        ("leduc", "kuhn", "packages one and two in games_leduc are both called 'kuhn'"),
+        ("kuhn", "mine", "packages one and two in games_kuhn have states of one dtype"),
+    ],
+    ids=["name", "state"],
+)
+def test_two_packages_that_claim_one_name_or_state_are_refused(
+    other: str, name: str, refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kuhn = AGAIN.format("kuhn") + "GAME = FOUND"
-    copied = AGAIN.format("kuhn") + "GAME = replace(FOUND, name='mine')"
-    said = "packages kuhn and mine in games_alike have states of one dtype"
-    with pytest.raises(ValueError, match=said):
-        found(tmp_path, monkeypatch, "games_alike", kuhn=kuhn, mine=copied)
+    second = AGAIN.format(other) + f"GAME = replace(FOUND, name={name!r})"
+    with pytest.raises(ValueError, match=refusal):
+        found(tmp_path, monkeypatch, f"games_{other}", one=kuhn, two=second)
 
 
 def test_games_are_known_by_their_own_names(
@@ -115,7 +114,7 @@ def test_games_are_known_by_their_own_names(
     assert "other" not in GAMES
 
 
-def test_a_command_tells_it_in_one_line(tmp_path: Path) -> None:
+def test_a_command_prints_the_refusal_as_one_line(tmp_path: Path) -> None:
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "__init__.py").touch()
     done = subprocess.run(
@@ -130,7 +129,7 @@ def test_a_command_tells_it_in_one_line(tmp_path: Path) -> None:
     )
 
 
-def test_rules_that_cannot_be_enumerated_are_told_from_those_that_nobody_knows() -> None:
+def test_rules_of_unknown_size_get_another_message_than_rules_that_are_too_large() -> None:
     dice = GAMES["liars-dice"]
     known = dice.configurations["small"].model_dump()
     assert why_not_enumerable(dice, dice.rules_type(**known)) is None

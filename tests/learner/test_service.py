@@ -41,7 +41,10 @@ from rejoinder.transport.bus import LEARNER_TTL, Bus
 from rejoinder.transport.connection import BusError, connect
 from rejoinder.transport.server import EmbeddedServer
 from rejoinder.transport.wire import Codec, Deltas, EvaluationLease, Lease, Refusal
+from rejoinder_learner.evaluations import Evaluations
+from rejoinder_learner.publisher import Publisher
 from rejoinder_learner.sequential import train
+from rejoinder_learner.state import Learner
 from rejoinder_learner.telemetry import LearnerMetrics
 
 
@@ -746,6 +749,28 @@ def test_an_error_in_a_fold_saves_nothing_and_costs_nothing(
             train_with(server, run, 2)
     assert run.checkpoint_games()[-1] == 40
     assert train_with(server, RunDir.open(run.path), 2) == sequential(config)
+
+
+def test_a_refused_evaluation_is_ordered_again_at_once_only_once(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """Else one that nobody can do would be published and refused without a pause."""
+    run = new_run(tmp_path, kuhn())
+    client = connect(server.url)
+    bus, codec = Bus(client, run.id), Codec(run.config)
+    publisher, learner = Publisher(bus, codec), Learner(run.config)
+    publisher.start_again(learner)
+    evaluations = Evaluations(bus, codec, run.config, publisher)
+    evaluations.order(learner)
+    seen = [bus.waiting()]
+    for _ in range(3):
+        (job,) = seen[-1] - set().union(*seen[:-1])
+        evaluations.refused(job)
+        seen.append(bus.waiting())
+        if seen[-1] == seen[-2]:
+            break
+    assert [len(jobs) for jobs in seen] == [1, 2, 2]
+    client.close()
 
 
 def test_a_stopped_learner_takes_its_leases_back(server: EmbeddedServer, tmp_path: Path) -> None:

@@ -250,13 +250,22 @@ def test_the_delta_may_be_overwritten_after_it_is_folded() -> None:
     assert_as_in_history(learner)
 
 
-@pytest.mark.parametrize("piece", [0, 7])
+@pytest.mark.parametrize("piece", [0, 20])
 def test_units_may_be_big(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Big ones are folded one by one, where they are; that makes no difference."""
+    """Big ones are folded one by one, where they are; weights by unit show that it is so."""
+    config = make_config(
+        {"game": "kuhn", "method": {"name": "external", "iterations": 5, "weighting": "linear"}}
+    )
+    one_by_one, actor, played = Learner(config), config.actor(), []
+    for unit in range(60):
+        delta = actor.play(unit, one_by_one.snapshot_for(unit)).copy()
+        played.append(Played(unit, config.version_for(unit), delta))
+        one_by_one.fold(delta)
     monkeypatch.setattr("rejoinder_learner.state._PIECE", piece)
-    learner = Learner(kuhn(3, 1))
-    learner.fold_all(history(kuhn(3, 1)).played)
-    assert_as_in_history(learner)
+    learner = Learner(config)
+    learner.fold_all(played)
+    assert (learner.units, learner.head) == (60, one_by_one.head)
+    assert learner.digest() == one_by_one.digest()
 
 
 @pytest.mark.parametrize("method", ["fold", "changes"])

@@ -308,8 +308,8 @@ def _warn_of_few_snapshots(config: RunConfig, output: Output) -> None:
     snapshots = config.units // config.batch
     if config.block > 1 and snapshots < _FEW_SNAPSHOTS and not config.load_method().requires:
         output.warn(
-            f"{config.target:,} {config.counts} make only {snapshots} snapshots, one after each "
-            f"{config.batch * config.block:,}: smaller method.iterations or batch learn more"
+            f"snapshots: only {snapshots} in {config.target:,} {config.counts}, one after each "
+            f"{config.batch * config.block:,}; a smaller method.iterations or batch learns more"
         )
 
 

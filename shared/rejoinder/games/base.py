@@ -48,7 +48,7 @@ def hexadecimal_key(identifier: str) -> int | None:
     return int(identifier, 16) if re.fullmatch("[0-9a-f]{16}", identifier) else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)  # compared by identity, so that caches can have it as a key
 class Abstraction(Capable):
     """One way of looking at a game."""
 
@@ -103,7 +103,7 @@ class Abstraction(Capable):
         return self.description(key)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)  # as above
 class Game(Capable):
     """Everything about one game that is not compiled."""
 

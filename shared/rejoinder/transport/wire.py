@@ -193,7 +193,7 @@ class Deltas:
     seconds: NotNegative  # that it took to play them
     counts: Counts  # entries of each unit
     entries: Entries  # of all units, end to end
-    digests: Digests = ()  # SHA-256 of each unit's entries; encoding sees to it
+    digests: Digests = ()  # SHA-256 of each unit's entries; `encode` fills it in
 
     @property
     def units(self) -> range:
